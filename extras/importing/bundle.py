@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -15,21 +15,33 @@ from extras.importing.ct2 import read_argos, read_ct2
 from extras.importing.fields import read_table
 from extras.importing.joint import read_joint
 from extras.importing.m2m import read_m2m
-from extras.importing.marian import read_marian
+from extras.importing.marian import weights_files
+from extras.importing.marian_tensors import read_marian
 from extras.importing.mbart import MBART50
-from extras.importing.model import Asked, ForeignModel
+from extras.importing.model import UNLABELLED, Asked, ForeignModel, Labels
 from extras.importing.opus import read_opus
 from extras.importing.pegasus import PEGASUS
-from extras.importing.weights import fill, plan_faults
+from extras.importing.plan import plan_faults
+from extras.importing.weights import fill
 from models.architectures.transformer import Transformer
-from models.bundle import Bundle, ImportedFrom, Limits, Manifest, check_free, sha256, write_bundle
+from models.bundle import (
+    SCRATCH,
+    SHORTLIST,
+    Bundle,
+    ImportedFrom,
+    Limits,
+    Manifest,
+    check_free,
+    named_vocabularies,
+    sha256,
+    write_bundle,
+)
 from models.bundle.directions import side_vocabularies
 from models.config import to_mapping
 from models.errors import ConfigError, ForeignModelError
 from models.search import SearchOptions
 from models.steps.loading import model_tensors
-from training.data.ancestry import SCRATCH
-from training.export.bundle import built_graphs, calibration_sources, named_vocabularies, round_weights
+from training.export.bundle import built_graphs, calibration_sources, round_weights
 from training.export.sentences import proof_sentences
 
 Report = Callable[[str], None]
@@ -51,25 +63,6 @@ BYTES_BESIDE = 1 << 30
 _GRAPH_BYTES = 1 << 31  # the most that one graph may have while it is exported
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """What is said of an imported model that its files do not hold.
-
-    Attributes:
-        licence: of the weights; empty where it is not known.
-        url: where the files can be had.
-        calibration: source text for the 8-bit graphs; built-in sentences where there is none.
-        memory: bytes that may be used; None where nobody knows.
-        overwrite: replace a bundle at the same path.
-    """
-
-    licence: str = ""
-    url: str = ""
-    calibration: Sequence[str] = ()
-    memory: int | None = None
-    overwrite: bool = False
-
-
 def read_model(folder: Path, asked: Asked) -> ForeignModel:
     """A folder of a public model, understood and checked but for its weights' values.
 
@@ -86,7 +79,8 @@ def read_model(folder: Path, asked: Asked) -> ForeignModel:
     if model is not None:
         with torch.device("meta"):
             empty = Transformer(model.config)
-        faults += plan_faults(empty, model.plan, model.tensors, model.beside)
+        own = {name: tuple(tensor.shape) for name, tensor in model_tensors(empty).items()}
+        faults += plan_faults(own, model.plan, model.tensors.shapes, model.beside)
     if faults or model is None:
         raise ForeignModelError(folder, faults)
     return model
@@ -98,7 +92,7 @@ def _reader(folder: Path, faults: list[str]) -> Reader | None:
         return read_argos
     if (folder / "model.bin").is_file():
         return read_ct2
-    if not (folder / "config.json").is_file() and next(folder.glob("*.npz"), None):
+    if not (folder / "config.json").is_file() and weights_files(folder):
         return read_marian
     table = read_table(folder / "config.json", faults)
     kind = table.get("model_type")
@@ -123,7 +117,7 @@ def load_model(folder: Path, model: ForeignModel, report: Report = lambda line: 
 
 
 def import_bundle(
-    folder: Path, out: Path, asked: Asked, labels: Labels = Labels(), report: Report = lambda line: None
+    folder: Path, out: Path, asked: Asked, labels: Labels = UNLABELLED, report: Report = lambda line: None
 ) -> Bundle:
     """Write the bundle of a public model that lies in a folder; nothing is left behind where that fails.
 
@@ -158,6 +152,8 @@ def import_bundle(
     named, _ = named_vocabularies((model.source,), model.target)
     report(f"writing {out}")
     weights = {name: tensor.detach().numpy() for name, tensor in model_tensors(final).items()}
+    if model.shortlist is not None:
+        files[SHORTLIST] = model.shortlist.to_bytes()
     return write_bundle(out, manifest, weights, named, files, overwrite=labels.overwrite)
 
 
@@ -195,6 +191,7 @@ def _manifest(name: str, model: ForeignModel, labels: Labels) -> Manifest:
         vocabularies=described,
         training=SCRATCH,
         licence=labels.licence,
+        shortlist=SHORTLIST if model.shortlist is not None else "",
         pairs=pairs,
         tags=model.tags or "target",
         origin=ImportedFrom(model.form, labels.url, {path.name: sha256(path) for path in read}),

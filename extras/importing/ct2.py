@@ -24,11 +24,11 @@ import torch
 from torch import Tensor
 
 from extras.importing.fields import Fields, read_table
+from extras.importing.languages import languages_of, tags_of
 from extras.importing.model import BIASES, Asked, ForeignModel, Types, arranged
-from extras.importing.opus import languages_of, tags_of
 from extras.importing.pieces import mapped_vocabulary
+from extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
 from extras.importing.tensors import Tensors
-from extras.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
 from models.architectures.layers.attention import Activation
 from models.architectures.layers.embedding import Sinusoids, sinusoids
 from models.architectures.transformer import TransformerConfig

@@ -46,15 +46,17 @@ class Fields:
         self._waived = set(waived)
         self._used: set[str] = set()
 
-    def number(self, name: str, default: int = _NEEDED, *, least: int = 1) -> int:
-        """A whole number of at least ``least``."""
+    def number(self, name: str, default: int = _NEEDED, *, least: int = 1, most: int | None = None) -> int:
+        """A whole number of at least ``least``, and at most ``most`` where that is given."""
         value = self._take(name, default)
         if value is None:  # missing, and said so
             return least
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            self._fault(name, f"a whole number, at least {least}", value)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < least or (most is not None and value > most):
+            bound = f"at least {least}" if most is None else f"from {least} to {most}"
+            self._fault(name, f"a whole number, {bound}", value)
             return least
-        return value
+        return int(value)
 
     def real(self, name: str, default: float) -> float:
         """A number."""
@@ -73,9 +75,9 @@ class Fields:
             return False
         return value
 
-    def choice(self, name: str, known: Mapping[str, T]) -> T:
+    def choice(self, name: str, known: Mapping[str, T], default: str = _NEEDED) -> T:
         """What a name stands for."""
-        value = self._take(name, _NEEDED)
+        value = self._take(name, default)
         if not isinstance(value, str) or value not in known:
             if value is not None:
                 self._fault(name, f"one of {', '.join(known)}", value)

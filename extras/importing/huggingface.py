@@ -11,7 +11,7 @@ from typing import Any
 
 from extras.importing.fields import Fields
 from extras.importing.model import BIASES, Types
-from extras.importing.weights import NEVER, ParameterPlan, Plan, TensorPart, part
+from extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
 from models.architectures.layers.attention import Activation
 from models.architectures.transformer import TransformerConfig
 from models.errors import OptionError

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import sentencepiece
-
 from extras.importing.fields import Fields, read_table
 from extras.importing.huggingface import common_fields, make_plan, repeated_names, search_options
 from extras.importing.languages import find_tags
@@ -117,16 +115,6 @@ def read_joint(kind: FolderKind, folder: Path, asked: Asked, faults: list[str]) 
         decoding=options,
         task=kind.task or ("summarize" if sources == targets else "translate"),
     )
-
-
-def sentencepiece_names(path: Path) -> list[str]:
-    """The pieces of a sentencepiece model by its own ids; none where it cannot be read, which is a fault elsewhere."""
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.LoadFromSerializedProto(path.read_bytes())
-        return [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
-    except (OSError, RuntimeError):
-        return []
 
 
 def filled(names: list[str], size: int, file: str, faults: list[str]) -> list[str]:

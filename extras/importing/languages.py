@@ -1,8 +1,18 @@
-"""Which tag of a vocabulary is a language's: public models write ISO 639-3 codes, some with a script."""
+"""What a model reads and writes, and which tag of a vocabulary is a language's: public models write ISO 639-3 codes,
+some with a script."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from extras.importing.model import Asked
+
+_TAG = re.compile(r">>([^<>\s]+)<<")
+_FOLDER = re.compile(r"opus-mt-(?:tc-)?(?:big-|base-|tiny-)?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})")
+_GROUPS = ("mul", "roa", "gem", "gmq", "gmw", "itc", "zle", "zls", "zlw", "sla", "cel", "afa", "fiu", "ine", "trk")
 
 # ISO 639-3 of the two-letter codes that differ from it by more than a prefix rule could say; macrolanguages by the
 # member that public models are trained on come second.
@@ -64,3 +74,29 @@ def _matching(code: str, tags: Mapping[str, str]) -> list[str]:
             if candidates:
                 return candidates
     return []
+
+
+def languages_of(
+    folder: Path, tokenizer: Mapping[str, Any], asked: Asked, faults: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the user says, else what the tokenizer's configuration or the folder's name says."""
+    match = _FOLDER.fullmatch(folder.resolve().name)
+    found = []
+    for side, given in (("source", asked.sources), ("target", asked.targets)):
+        said = tokenizer.get(f"{side}_lang")
+        guess = said if isinstance(said, str) else match[side] if match else ""
+        plain = re.fullmatch(r"[a-z]{2,3}", guess) is not None and guess not in _GROUPS
+        if not given and not plain:
+            faults.append(f"the files do not say the {side} language: say --{side} CODE")
+        found.append(given or ((guess,) if plain else ()))
+    return found[0], found[1]
+
+
+def tags_of(
+    names: Sequence[str], targets: Sequence[str], asked: Asked, faults: list[str]
+) -> tuple[list[str], dict[str, str]]:
+    """The tags among a source's pieces, and that of each target language."""
+    tags = {match[1]: name for name in names if (match := _TAG.fullmatch(name))}
+    if not tags and len(targets) > 1:
+        faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
+    return [*tags.values()], find_tags(targets, tags, asked.tags, faults) if tags else {}

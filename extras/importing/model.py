@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from extras.importing.tensors import Tensors
-from extras.importing.weights import Plan
-from models.architectures.transformer import TransformerConfig
+from extras.importing.plan import Plan
 from models.search import SearchOptions
-from models.steps.continuations import BLOCKS, LEAST_BLOCKED
+from models.search.shortlist import Shortlist
+from models.steps.numbers import BLOCKS, LEAST_BLOCKED
 from models.vocabulary import ListedVocabulary
 from models.vocabulary.listed import START
+
+if TYPE_CHECKING:  # what is read here without PyTorch must not import it
+    from extras.importing.tensors import Tensors
+    from models.architectures.transformer import TransformerConfig
 
 FILLERS = ("⟨unused", "⟨unnamed")
 """How types begin that have no piece: those of ours that fill up, and those of theirs that no list names."""
@@ -41,6 +44,28 @@ class Asked:
     ignored: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What is said of an imported model that its files do not hold.
+
+    Attributes:
+        licence: of the weights; empty where it is not known.
+        url: where the files can be had.
+        calibration: source text for the 8-bit graphs; built-in sentences where there is none.
+        memory: bytes that may be used; None where nobody knows.
+        overwrite: replace a bundle at the same path.
+    """
+
+    licence: str = ""
+    url: str = ""
+    calibration: Sequence[str] = ()
+    memory: int | None = None
+    overwrite: bool = False
+
+
+UNLABELLED = Labels()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignModel:
     """A model of another program, understood and checked as far as it can be without reading its weights.
@@ -57,6 +82,7 @@ class ForeignModel:
         tags: which sides begin with a language's tag: none (empty), as in ``Manifest.tags``.
         decoding: defaults of the search.
         task: that it does.
+        shortlist: that comes with it, where one does.
     """
 
     form: str
@@ -72,6 +98,7 @@ class ForeignModel:
     tags: Literal["", "target", "both"]
     decoding: SearchOptions
     task: Literal["translate", "summarize"] = "translate"
+    shortlist: Shortlist | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ Multilingual models have tags among their pieces (``>>fra<<``), one of which beg
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from extras.importing.fields import Fields, read_table
 from extras.importing.huggingface import common_fields, make_plan, repeated_names, search_options
-from extras.importing.languages import find_tags
+from extras.importing.languages import languages_of, tags_of
 from extras.importing.model import Asked, ForeignModel, Types, arranged
 from extras.importing.pieces import listed_names, mapped_vocabulary, piece_name
 from extras.importing.tensors import tensors_of
@@ -26,9 +25,6 @@ from models.architectures.transformer import TransformerConfig
 
 FORM = "Hugging Face MarianMT"
 _FILES = ("config.json", "source.spm", "target.spm", "vocab.json", "target_vocab.json")
-_TAG = re.compile(r">>([^<>\s]+)<<")
-_FOLDER = re.compile(r"opus-mt-(?:tc-)?(?:big-|base-|tiny-)?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})")
-_GROUPS = ("mul", "roa", "gem", "gmq", "gmw", "itc", "zle", "zls", "zlw", "sla", "cel", "afa", "fiu", "ine", "trk")
 
 
 def read_opus(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:
@@ -133,29 +129,3 @@ class _VocabularyFiles:
             return ours, ours
         ids = {name: source.index(piece) for name, piece in names.items()}
         return arranged(source, pad=ids["pad"], unk=ids["unk"], start=ids["pad"], eos=ids["eos"]), ours
-
-
-def languages_of(
-    folder: Path, tokenizer: Mapping[str, Any], asked: Asked, faults: list[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the user says, else what the tokenizer's configuration or the folder's name says."""
-    match = _FOLDER.fullmatch(folder.resolve().name)
-    found = []
-    for side, given in (("source", asked.sources), ("target", asked.targets)):
-        said = tokenizer.get(f"{side}_lang")
-        guess = said if isinstance(said, str) else match[side] if match else ""
-        plain = re.fullmatch(r"[a-z]{2,3}", guess) is not None and guess not in _GROUPS
-        if not given and not plain:
-            faults.append(f"the files do not say the {side} language: say --{side} CODE")
-        found.append(given or ((guess,) if plain else ()))
-    return found[0], found[1]
-
-
-def tags_of(
-    names: Sequence[str], targets: Sequence[str], asked: Asked, faults: list[str]
-) -> tuple[list[str], dict[str, str]]:
-    """The tags among a source's pieces, and that of each target language."""
-    tags = {match[1]: name for name in names if (match := _TAG.fullmatch(name))}
-    if not tags and len(targets) > 1:
-        faults.append(f"the vocabulary has no tags of languages, but --target is given {len(targets)} times")
-    return [*tags.values()], find_tags(targets, tags, asked.tags, faults) if tags else {}

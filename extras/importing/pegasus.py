@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from extras.importing.joint import FolderKind, filled, sentencepiece_names
+from extras.importing.joint import FolderKind, filled
+from extras.importing.pieces import sentencepiece_names
 
 MODEL = "spiece.model"
 _OFFSET = 103

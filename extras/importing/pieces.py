@@ -6,10 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
+
 from extras.importing.fields import read_table
 from extras.importing.model import FILLERS, Types, unnamed
 from models.errors import VocabularyError
 from models.vocabulary import MappedVocabulary
+
+_PIECE, _USER_DEFINED, _UNUSED = 0x0A, b"\x18\x04", 0x05  # of sentencepiece's messages
 
 
 def listed_names(path: Path, size: int, faults: list[str]) -> list[str]:
@@ -56,6 +60,7 @@ def mapped_vocabulary(
     silent: Collection[str] = (),
     languages: Mapping[str, str] | None = None,
     before: Sequence[str] = (),
+    unused: Collection[str] = (),
 ) -> MappedVocabulary | None:
     """The vocabulary of a sentencepiece file and a list of pieces; None, with a fault, where it cannot be made.
 
@@ -64,16 +69,58 @@ def mapped_vocabulary(
         types: the list; None where that is malformed already.
         faults: that are added to.
         silent, languages, before: as for ``MappedVocabulary``; languages whose tag is no piece here are left out.
+        unused: user-defined pieces that a text is not cut into any more: it stays the text that it is.
     """
     if not path.is_file():
         faults.append(f"{path.name} is missing")
         return None
     if types is None:
         return None
-    own, quiet = set(types.names), silent_names(types, silent)
+    own, quiet = set(types.names), silent_names(types, {*silent, *unused})
     known = {code: piece for code, piece in (languages or {}).items() if piece in own}
     try:
-        return MappedVocabulary(path.read_bytes(), types.names, silent=quiet, languages=known, before=before)
+        return MappedVocabulary(
+            without_pieces(path.read_bytes(), unused), types.names, silent=quiet, languages=known, before=before
+        )
     except (OSError, VocabularyError) as error:
         faults.append(f"{path.name}: {error}")
         return None
+
+
+def sentencepiece_names(path: Path) -> list[str]:
+    """The pieces of a sentencepiece model by its own ids; none where it cannot be read, which is a fault elsewhere."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(path.read_bytes())
+        return [processor.id_to_piece(token) for token in range(processor.get_piece_size())]
+    except (OSError, RuntimeError):
+        return []
+
+
+def without_pieces(model: bytes, names: Collection[str]) -> bytes:
+    """A serialised sentencepiece model some of whose user-defined pieces are of the kind "unused".
+
+    They keep their ids. The message begins with the pieces, each a message of a name, a score and, last, its kind; what
+    is written otherwise is left as it is.
+    """
+    made, at = bytearray(model), 0
+    wanted = {name.encode() for name in names}
+    while at < len(made) and made[at] == _PIECE:
+        size, start = _varint(made, at + 1)
+        at = start + size
+        own = made[start:at]
+        name, kind = bytes(own[2 : 2 + own[1]]) if len(own) > 2 else b"", own[-2:]
+        if name in wanted and kind == _USER_DEFINED and at <= len(made):
+            made[at - 1] = _UNUSED
+    return bytes(made)
+
+
+def _varint(content: bytearray, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends; 0 at the content's end."""
+    value = shift = 0
+    while at < len(content):
+        byte = content[at]
+        value, shift, at = value | (byte & 0x7F) << shift, shift + 7, at + 1
+        if byte < 0x80:
+            break
+    return value, at

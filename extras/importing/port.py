@@ -11,5 +11,6 @@ EXTRA = Extra(
     },
     measurements={
         "imports": ("extras.importing.proof.options:ImportsOptions", "extras.importing.proof.command"),
+        "students": ("extras.importing.proof.options:StudentsOptions", "extras.importing.proof.students"),
     },
 )

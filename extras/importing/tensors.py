@@ -16,9 +16,9 @@ import safetensors
 import torch
 from torch import Tensor
 
+from extras.importing.plan import Shape
 from models.bundle.files import unsafe
 
-Shape = tuple[int, ...]
 _SAFE, _PICKLED = "model.safetensors", "pytorch_model.bin"
 _FLOATS = ("F64", "F32", "F16", "BF16")
 

@@ -65,8 +65,8 @@ class Seq2SeqModel(nn.Module, ABC, Generic[M, S]):
     """An encoder-decoder. Teacher forcing (:meth:`score`) and decoding (:meth:`step`) share :meth:`_advance`.
 
     Attributes:
-        recurrent: whether a position needs what the one before it attended to. Then nothing but a loop over positions
-            makes several of them, and the alignment is exported one position at a time.
+        recurrent: whether a position needs what was made at the one before it. Then how often a program loops depends
+            on the number of positions, and the alignment is exported one position at a time.
         trainable: whether it is trained as a whole; a model made of trained models is not.
     """
 

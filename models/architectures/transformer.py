@@ -28,9 +28,12 @@ from models.architectures.layers.attention import (
 from models.architectures.layers.dropout import Dropout
 from models.architectures.layers.embedding import PositionEmbedding, Positions, narrowed
 from models.architectures.layers.linear import Linear
+from models.architectures.layers.ssru import Ssru, SsruState
 from models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
 from models.config import bounded
 from models.errors import ConfigError
+
+TransformerState = KeyValueState | SsruState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,10 @@ class TransformerConfig:
         norm: "pre" normalises the input of each sub-layer and adds a final norm a side; "post" normalises after adding.
         context_gate: weigh what a decoder layer has of the target against what its source attention adds, by a gate for
             each head (Tu et al. 2017, section 3.2.3, as He et al. 2018 compare it, section 5.4).
+        history: how a decoder layer reads the target so far: by self-"attention", or in a recurrent unit whose state
+            does not grow with it ("ssru", Kim et al. 2019, section 3.1).
+        guided_alignment: the alignment is that of the first head of the last decoder layer, which Marian's models are
+            trained for where they are trained to align; otherwise the mean of all.
         positions: "learned", sines and cosines ("sinusoidal", "halves" or "tensor2tensor", see
             ``models.architectures.layers.embedding.sinusoids``) or "none".
         first_position: number of the first symbol's position among sines and cosines.
@@ -73,6 +80,8 @@ class TransformerConfig:
     decoder_layers: int = bounded(4, at_least=1)
     norm: Literal["pre", "post"] = "pre"
     context_gate: bool = False
+    history: Literal["attention", "ssru"] = "attention"
+    guided_alignment: bool = False
     positions: Positions = "sinusoidal"
     first_position: int = bounded(0, at_least=0)
     max_positions: int = bounded(1024, at_least=1)
@@ -142,13 +151,17 @@ class ContextGate(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, attention over the source, feed-forward."""
+    """Causal self-attention or a recurrent unit, attention over the source, feed-forward."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, *, aligns: bool = False) -> None:
+        """``aligns``: whether the first head of its source attention was trained to align."""
         super().__init__()
         c = config
-        self.pre, self.heads = c.norm == "pre", c.heads
-        self.attention = SelfAttention(c.width, c.heads, bias=c.attention_bias, dropout=c.attention_dropout)
+        self.pre, self.heads, self.aligns = c.norm == "pre", c.heads, aligns
+        if c.history == "attention":
+            self.attention = SelfAttention(c.width, c.heads, bias=c.attention_bias, dropout=c.attention_dropout)
+        else:
+            self.unit = Ssru(c.width)
         self.query = Linear(c.width, c.width, bias=c.attention_bias)
         self.source_keys = Linear(c.width, c.width, bias=c.attention_bias)
         self.source_values = Linear(c.width, c.width, bias=c.attention_bias)
@@ -160,20 +173,23 @@ class DecoderLayer(nn.Module):
         self.dropout = Dropout(c.dropout)
 
     def advance(
-        self, x: Tensor, layer: int, state: KeyValueState, memory: KeyValueMemory
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """T positions through the layer: features, new keys, new values, source weights B x H x (K T) x S."""
-        normed = self.norms[0](x) if self.pre else x
-        attended, keys, values = self.attention.advance(
-            normed, state.keys[layer], state.values[layer], state.history_RP
-        )
-        x = self._add(0, x, attended)
+        self, x: Tensor, layer: int, state: TransformerState, memory: KeyValueMemory
+    ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
+        """T positions through the layer: features, what the state takes in, source weights B x H x (K T) x S."""
+        read, *new = self._history(self.norms[0](x) if self.pre else x, layer, state)
+        x = self._add(0, x, read)
         query_BQD = by_sentence(self.query(self.norms[1](x) if self.pre else x), memory.mask)
         source = (memory.keys[layer], memory.values[layer], memory.mask)
         context, weights = attend_heads(query_BQD, *source, self.source_dropout)
         x = self._add(1, x, self.output(context).reshape(x.shape), self.gate)
         x = self._add(2, x, self.feed_forward(self.norms[2](x) if self.pre else x))
-        return x, keys, values, weights
+        return x, tuple(new), weights
+
+    def _history(self, x: Tensor, layer: int, state: TransformerState) -> tuple[Tensor, ...]:
+        """What T positions know of the target so far, and what the state takes in: keys and values, or the cell."""
+        if isinstance(state, SsruState):
+            return self.unit.advance(x, state.cells[layer])
+        return self.attention.advance(x, state.keys[layer], state.values[layer], state.history_RP)
 
     def _add(self, norm: int, x: Tensor, y: Tensor, gate: ContextGate | None = None) -> Tensor:
         y = self.dropout(y)
@@ -182,7 +198,7 @@ class DecoderLayer(nn.Module):
         return normed
 
 
-class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
+class Transformer(Seq2SeqModel[KeyValueMemory, TransformerState]):
     """Encoder-decoder of self-attention blocks."""
 
     config: TransformerConfig
@@ -190,6 +206,7 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         c = self.config = config
+        self.recurrent = c.history == "ssru"
         self.target_embedding = nn.Parameter(torch.empty(c.target_vocabulary, c.width))
         self.source_embedding = (
             self.target_embedding if c.tied == "all" else nn.Parameter(torch.empty(c.source_vocabularies[0], c.width))
@@ -203,7 +220,10 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         self.source_embedding_norm = nn.LayerNorm(c.width) if c.embedding_norm else nn.Identity()
         self.target_embedding_norm = nn.LayerNorm(c.width) if c.embedding_norm else nn.Identity()
         self.encoder = nn.ModuleList([EncoderLayer(c) for _ in range(c.encoder_layers)])
-        self.decoder = nn.ModuleList([DecoderLayer(c) for _ in range(c.decoder_layers)])
+        last = c.decoder_layers - 1
+        self.decoder = nn.ModuleList(
+            [DecoderLayer(c, aligns=c.guided_alignment and layer == last) for layer in range(c.decoder_layers)]
+        )
         self.encoder_norm = nn.LayerNorm(c.width) if c.norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(c.width) if c.norm == "pre" else nn.Identity()
         self.dropout = Dropout(c.dropout)
@@ -239,26 +259,28 @@ class Transformer(Seq2SeqModel[KeyValueMemory, KeyValueState]):
         """What is attended to of a source: all of it, or all but its end; of nothing but an end, that."""
         return source if self.config.reads_end else Padded(source.values, (source.lengths - 1).clamp_min(1))
 
-    def init_state(self, memory: KeyValueMemory, rows_per_sentence: int) -> KeyValueState:
+    def init_state(self, memory: KeyValueMemory, rows_per_sentence: int) -> TransformerState:
+        if self.config.history == "ssru":
+            return SsruState.before(memory, rows_per_sentence, self.config.width)
         return KeyValueState.before(memory, rows_per_sentence)
 
     def _advance(
-        self, target_RT: Tensor, state: KeyValueState, memory: KeyValueMemory, weights: Weights | None
+        self, target_RT: Tensor, state: TransformerState, memory: KeyValueMemory, weights: Weights | None
     ) -> tuple[Tensor, Update]:
         length = target_RT.size(1)
         position_RT = state.position_R[:, None] + torch.arange(length, device=target_RT.device)
         positions_RTD = self.target_positions(position_RT)
         x = self._embed(self.target_embedding, target_RT, positions_RTD, self.target_embedding_norm)
-        keys, values = [], []
+        entries = []
         for index, layer in enumerate(self.decoder):
             assert isinstance(layer, DecoderLayer)
-            x, key, value, attention = layer.advance(x, index, state, memory)
-            keys.append(key)
-            values.append(value)
-            if weights is not None:
-                mean = attention.mean(1)
-                weights[f"decoder.{index}.source0"] = mean.reshape(x.size(0), length, mean.size(-1))
-        return self.decoder_norm(x), {"keys": tuple(keys), "values": tuple(values)}
+            x, new, attention = layer.advance(x, index, state, memory)
+            entries.append(new)
+            if weights is not None and (layer.aligns or not self.config.guided_alignment):
+                own = attention[:, 0] if layer.aligns else attention.mean(1)
+                weights[f"decoder.{index}.source0"] = own.reshape(x.size(0), length, own.size(-1))
+        names = ("cells",) if isinstance(state, SsruState) else ("keys", "values")
+        return self.decoder_norm(x), dict(zip(names, zip(*entries, strict=True), strict=True))
 
     def output_parameters(self) -> tuple[Tensor, Tensor | None]:
         return self.output_weight, self.output_bias

@@ -7,6 +7,7 @@ from models.bundle.card import render_card
 from models.bundle.files import BUILT, CARD, GRAPHS, LEXICON, MANIFEST, REWRITING, SHORTLIST, WEIGHTS, sha256
 from models.bundle.manifest import (
     FORMAT,
+    SCRATCH,
     Corpus,
     ImportedFrom,
     Limits,
@@ -16,7 +17,7 @@ from models.bundle.manifest import (
     Vocabularies,
     VocabularyFile,
 )
-from models.bundle.write import add_built, check_free, extend_bundle, write_bundle
+from models.bundle.write import add_built, check_free, extend_bundle, named_vocabularies, write_bundle
 
 __all__ = [
     "BUILT",
@@ -26,6 +27,7 @@ __all__ = [
     "LEXICON",
     "MANIFEST",
     "REWRITING",
+    "SCRATCH",
     "SHORTLIST",
     "WEIGHTS",
     "Bundle",
@@ -41,6 +43,7 @@ __all__ = [
     "by_source",
     "check_free",
     "extend_bundle",
+    "named_vocabularies",
     "render_card",
     "sha256",
     "write_bundle",

@@ -76,6 +76,10 @@ class Training:
     seconds: float = 0.0
 
 
+SCRATCH = Training((), {}, 0, 0)
+"""What a run from scratch had learnt before it began, and all that is known of a model that others trained."""
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """One measured score with the command that measures it again."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from models.bundle.bundle import Bundle
 from models.bundle.card import render_card
 from models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256, unsafe, walk
-from models.bundle.manifest import Manifest
+from models.bundle.manifest import Manifest, Vocabularies, VocabularyFile
 from models.bundle.weights import half_precision, write_weights
 from models.errors import BundleError
 from models.folders import whole_folder
 from models.search.graphs import Array
-from models.vocabulary import Vocabulary
+from models.vocabulary import KINDS, Vocabulary
 
 Content = bytes | Path  # a file's content, or the file to copy
 _OWN = (MANIFEST, CARD)
@@ -94,6 +94,26 @@ def add_built(path: str | Path, folder: str, files: Mapping[str, Content]) -> Pa
         built = {"weights": bundle.manifest.files[WEIGHTS], "files": digests}
         (partial / BUILT).write_text(json.dumps(built, indent=1) + "\n", encoding="utf-8")
     return target
+
+
+def named_vocabularies(
+    sources: Sequence[Vocabulary], target: Vocabulary, features: tuple[int, ...] = ()
+) -> tuple[dict[str, Vocabulary], Vocabularies]:
+    """The vocabularies by file name, equal ones once, and which side reads which file."""
+    names: dict[bytes, VocabularyFile] = {}
+    files: dict[str, Vocabulary] = {}
+
+    def place(vocabulary: Vocabulary, side: str) -> VocabularyFile:
+        content = vocabulary.to_bytes()
+        if content not in names:
+            kind, suffix = next((kind, one[1]) for kind, one in KINDS.items() if isinstance(vocabulary, one[0]))
+            names[content] = VocabularyFile(f"{side}.{suffix}", kind)
+            files[f"{side}.{suffix}"] = vocabulary
+        return names[content]
+
+    sides = ["source"] if len(sources) == 1 else [f"source{index}" for index in range(len(sources))]
+    described = tuple(place(vocabulary, side) for vocabulary, side in zip(sources, sides, strict=True))
+    return files, Vocabularies(described, place(target, "target"), features)
 
 
 def _refuse(path: str | Path, files: Mapping[str, Content], faults: list[str]) -> None:

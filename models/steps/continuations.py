@@ -1,8 +1,9 @@
 """From logits to the best continuations: the one beam step that everything which searches runs.
 
 The graphs of :mod:`models.steps.torch_graphs` and TorchScript call :func:`best_continuations` as it stands, exported
-ONNX graphs hold its trace (training/export/searching.py), a search over static buffers calls its two halves
-(extras/gpu). What a row may not produce, or must, is told by models/search/constraints.py, or by rules of that search.
+ONNX graphs hold the same operator by operator (training/export/searching.py), a search over static buffers calls its
+two halves (extras/gpu). What a row may not produce, or must, is told by models/search/constraints.py, or by rules of
+that search.
 
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, V target vocabulary, C candidates, J bans.
 """
@@ -15,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SPARE = 64  # candidates that can always be asked for, however small the vocabulary
-BLOCKS = (100, 80, 128, 64, 96, 50, 40, 32)  # widths of vocabulary blocks, best first
-LEAST_BLOCKED = 2_000  # smaller vocabularies are searched whole
+from models.steps.numbers import SPARE, block_width
+
 Count = Any  # of candidates: a number, or a tensor where a graph is run or traced
 
 
@@ -68,16 +68,8 @@ def best_of_rows(total_RC: Tensor, token_RC: Tensor, sentences: int, count: Coun
 def best_allowed(scores_RV: Tensor, banned_RJ: Tensor, count: Count) -> tuple[Tensor, Tensor]:
     """The ``count`` largest scores of each row that are not banned, and their tokens, R x C.
 
-    -inf where fewer are allowed, with any tokens. One operator in an exported program (training/export/tracing.py).
+    -inf where fewer are allowed, with any tokens.
     """
-    if torch.compiler.is_exporting():
-        number = count.item() if isinstance(count, Tensor) else count
-        found: tuple[Tensor, Tensor] = torch.ops.tandem.best_allowed(scores_RV, banned_RJ, number)
-        return found
-    return _best_allowed(scores_RV, banned_RJ, count)
-
-
-def _best_allowed(scores_RV: Tensor, banned_RJ: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return largest(without(scores_RV, banned_RJ), count)
 
 
@@ -95,8 +87,8 @@ def largest(scores_RV: Tensor, count: Count) -> tuple[Tensor, Tensor]:
     processors find and search in less time than the whole. To a GPU a dozen kernels are more than one large top-k.
     """
     rows, size = scores_RV.shape
-    width = next((width for width in BLOCKS if size % width == 0), 0)
-    if not width or size < LEAST_BLOCKED or scores_RV.is_cuda:
+    width = block_width(size)
+    if not width or scores_RV.is_cuda:
         if size < SPARE:  # enough columns to choose from, however small the vocabulary
             scores_RV = torch.cat([scores_RV, scores_RV.new_full((rows, SPARE - size), -torch.inf)], dim=1)
         best_RC, place_RC = torch.topk(scores_RV, count, dim=-1)
@@ -110,11 +102,3 @@ def largest(scores_RV: Tensor, count: Count) -> tuple[Tensor, Tensor]:
     best_RC, at_RC = torch.topk(held_RX, count, dim=-1)
     rank_RC = torch.div(at_RC, width, rounding_mode="floor")
     return best_RC, (block_RM.gather(1, rank_RC) - rank_RC) * width + at_RC
-
-
-def _like_best(scores_RV: Tensor, banned_RJ: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    best_RC = scores_RV.new_empty(scores_RV.size(0), count)
-    return best_RC, torch.empty_like(best_RC, dtype=torch.int64)
-
-
-torch.library.custom_op("tandem::best_allowed", _best_allowed, mutates_args=()).register_fake(_like_best)

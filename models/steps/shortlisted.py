@@ -17,13 +17,7 @@ import torch
 from torch import Tensor
 
 from models.steps.continuations import without
-
-SPREAD = 0.3
-"""By how much the log of the mean of exp(logit) exceeds the mean logit: half the variance of logits that are normally
-distributed, and 0.15 to 0.9 in trained models. Known only from all logits, and not worth their product."""
-
-GRID = 2.0**24
-"""Sums of up to 2^20 logits below 2^8, rounded to multiples of 1/GRID, are exact in float64."""
+from models.steps.numbers import GRID, SPREAD
 
 
 def best_listed(

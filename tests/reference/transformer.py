@@ -31,7 +31,8 @@ class TransformerReference:
     Attributes:
         weights: the model's state.
         config: the configuration, read by attribute.
-        seen: after :meth:`score` the source attention of every layer, averaged over heads: T vectors of length S.
+        seen: after :meth:`score` the source attention of every layer, averaged over heads, or with guided alignment
+            that of the last layer's first head: T vectors of length S.
     """
 
     weights: Weights
@@ -72,7 +73,8 @@ class TransformerReference:
         """Causal self-attention, source attention and feed-forward blocks."""
         xs = self.embed("target", target)
         for index, w in enumerate(self.weights.layers("decoder")):
-            xs = self._residual(w, 0, xs, self._self_attention(w, causal=True))
+            history = self._unit(w) if self.config.history == "ssru" else self._self_attention(w, causal=True)
+            xs = self._residual(w, 0, xs, history)
             xs = self._residual(w, 1, xs, self._source_attention(w, index, source), gate=self.config.context_gate)
             xs = self._residual(w, 2, xs, self._feed_forward(w))
         return self._final("decoder_norm", xs)
@@ -96,12 +98,28 @@ class TransformerReference:
     def _self_attention(self, w: Weights, *, causal: bool) -> Callable[[Vectors], Vectors]:
         return lambda xs: self_attention(w.under("attention"), xs, self.config.heads, causal=causal)
 
+    def _unit(self, w: Weights) -> Callable[[Vectors], Vectors]:
+        """f = sigmoid(W_f x + b), c = f c' + (1 - f) W x, max(0, c) from position to position (Kim et al. 2019)."""
+
+        def block(xs: Vectors) -> Vectors:
+            c, outputs = np.zeros(self.config.width), []
+            for x in xs:
+                f = sigmoid(linear(w.under("unit.forget"), x))
+                c = f * c + (1 - f) * linear(w.under("unit.candidate"), x)
+                outputs.append(np.maximum(0, c))
+            return outputs
+
+        return block
+
     def _source_attention(self, w: Weights, layer: int, source: Vectors) -> Callable[[Vectors], Vectors]:
         def block(xs: Vectors) -> Vectors:
             keys = [linear(w.under("source_keys"), h) for h in source]
             values = [linear(w.under("source_values"), h) for h in source]
             attended = [multi_head(linear(w.under("query"), x), keys, values, self.config.heads) for x in xs]
-            self.seen[f"decoder.{layer}.source0"] = [np.mean(weights, axis=0) for _, weights in attended]
+            guided = self.config.guided_alignment
+            if not guided or layer == self.config.decoder_layers - 1:
+                own = [weights[0] if guided else np.mean(weights, axis=0) for _, weights in attended]
+                self.seen[f"decoder.{layer}.source0"] = own
             return [linear(w.under("output"), context) for context, _ in attended]
 
         return block

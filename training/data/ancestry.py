@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from models.architectures.protocol import ModelConfig
-from models.bundle import Bundle, Corpus, Training
+from models.bundle import SCRATCH, Bundle, Corpus, Training
 from models.config import load_dataclass, to_mapping
 from models.errors import CheckpointError, ConfigError
 from models.steps.loading import bundle_config, load_bundle_model, model_tensors
@@ -19,8 +19,6 @@ from training.data.dataset import load_vocabularies
 from training.data.summary import differences, listed_differences
 
 FILE = "began.json"
-SCRATCH = Training((), {}, 0, 0)
-"""What a run from scratch had learnt before it began."""
 
 
 def chosen_start(recipe: str, asked: Path | None) -> Path | None:

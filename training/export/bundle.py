@@ -15,16 +15,16 @@ from models.bundle import (
     GRAPHS,
     LEXICON,
     REWRITING,
+    SCRATCH,
     SHORTLIST,
     Bundle,
     Limits,
     Manifest,
     Training,
-    Vocabularies,
-    VocabularyFile,
     add_built,
     check_free,
     extend_bundle,
+    named_vocabularies,
     write_bundle,
 )
 from models.config import to_mapping
@@ -35,16 +35,16 @@ from models.search.shortlist import WITH_SHORTLIST, Shortlist
 from models.steps.loading import load_bundle_model, model_tensors
 from models.steps.torch_graphs import AnyModel, graph_modules
 from models.translation.translator import Column, encode_columns
-from models.vocabulary import KINDS, Vocabulary
+from models.vocabulary import Vocabulary
 from models.vocabulary.lexicon import Lexicon
 from training.checkpoint import TrainingProgress
-from training.data.ancestry import SCRATCH, together
+from training.data.ancestry import together
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
 from training.data.summary import PreparedSummary
-from training.export.calibration import Array, Quantisation, calibrate
+from training.export.calibration import Array, calibrate
 from training.export.external import pack
 from training.export.onnx_graphs import export_graphs
-from training.export.quantise import quantise
+from training.export.quantise import Quantisation, quantise
 from training.export.shortlist import LOGITS_GRAPH, SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
 from training.export.torchscript import trace_graphs
 from training.recipe import Recipe, recipe_mapping
@@ -339,26 +339,6 @@ def _described(forms: dict[str, Quantisation], left: list[str]) -> str:
     by_row = sum(form.kind == "row_max" for form in forms.values())
     text = f"{len(forms)} products in 8 bits, {by_row} by row; error {np.mean(errors):.2%}, at most {max(errors):.2%}"
     return f"{text}; not calibrated and left in float32: {', '.join(left)}" if left else text
-
-
-def named_vocabularies(
-    sources: Sequence[Vocabulary], target: Vocabulary, features: tuple[int, ...] = ()
-) -> tuple[dict[str, Vocabulary], Vocabularies]:
-    """The vocabularies by file name, equal ones once, and which side reads which file."""
-    names: dict[bytes, VocabularyFile] = {}
-    files: dict[str, Vocabulary] = {}
-
-    def place(vocabulary: Vocabulary, side: str) -> VocabularyFile:
-        content = vocabulary.to_bytes()
-        if content not in names:
-            kind, suffix = next((kind, one[1]) for kind, one in KINDS.items() if isinstance(vocabulary, one[0]))
-            names[content] = VocabularyFile(f"{side}.{suffix}", kind)
-            files[f"{side}.{suffix}"] = vocabulary
-        return names[content]
-
-    sides = ["source"] if len(sources) == 1 else [f"source{index}" for index in range(len(sources))]
-    described = tuple(place(vocabulary, side) for vocabulary, side in zip(sources, sides, strict=True))
-    return files, Vocabularies(described, place(target, "target"), features)
 
 
 def _validation_data(prepared: Path) -> PreparedData:

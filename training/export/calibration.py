@@ -5,10 +5,9 @@ A form never depends on a row's batch-mates: its scale is a constant, or the max
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from models.search import SearchOptions, translate_batch
 from models.steps.torch_graphs import AnyModel, TorchGraphs
+from training.export.quantise import Quantisation, quantise_weight, weight_key
 
 Array = NDArray[Any]
 ROWS_KEPT = 1024  # of each product, drawn evenly from all rows
@@ -26,23 +26,6 @@ PERCENTILES = (100.0, 99.999, 99.99, 99.9, 99.5)
 WORTH = 0.75  # the row maximum costs five more nodes: it must take at least a quarter of the error away
 NEGLIGIBLE = 0.012  # relative error of a static form that is let be: 8-bit weights alone make half as much
 WIDE, WIDE_NEGLIGIBLE = 4, 0.02  # with so many outputs an input, scaling them back costs more than the product gains
-
-
-@dataclass(frozen=True, slots=True)
-class Quantisation:
-    """How the left side of a product becomes unsigned 8-bit numbers: ``q = round(x / scale) + zero_point``.
-
-    Attributes:
-        kind: ``static``, or ``row_max``: x is divided by the largest magnitude in its row first.
-        scale: of x, or of x over its row maximum.
-        zero_point: the number that stands for 0.
-        error: root mean square over rows of |error| / |product| (or / its mean, if larger), 8-bit weights included.
-    """
-
-    kind: Literal["static", "row_max"]
-    scale: float
-    zero_point: int
-    error: float
 
 
 @dataclass(slots=True, eq=False)
@@ -110,18 +93,6 @@ def calibrate(model: AnyModel, sources: Sequence[tuple[Array, ...]], options: Se
     return {
         weight_key(one.weight.numpy().T): choose_form(one.kept(), one.weight.numpy()) for one in watch.found.values()
     }
-
-
-def weight_key(weight_KN: Array) -> str:
-    """Names a product by the content of its weight, inputs x outputs."""
-    return hashlib.sha256(np.ascontiguousarray(weight_KN, np.float32).tobytes()).hexdigest()
-
-
-def quantise_weight(weight_NK: Array) -> tuple[Array, Array]:
-    """Signed 8-bit weights, outputs x inputs, and the scale of each output: symmetric, the largest becomes 127."""
-    largest = np.abs(weight_NK).max(axis=1)
-    scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
-    return np.rint(weight_NK / scale[:, None]).astype(np.int8), scale
 
 
 def choose_form(rows: Array, weight_NK: Array) -> Quantisation:

@@ -118,11 +118,17 @@ class Writer:
         self.nodes: list[onnx.NodeProto] = []
         self._editor, self._prefix = editor, prefix
 
-    def __call__(self, kind: str, *inputs: str, **settings: Any) -> str:
-        """One node with one output."""
-        name = self.fresh(kind.lower())
+    def __call__(self, kind: str, *inputs: str, into: str = "", **settings: Any) -> str:
+        """One node with one output, called ``into`` or afresh."""
+        name = into or self.fresh(kind.lower())
         self.nodes.append(node(kind, inputs, [name], **settings))
         return name
+
+    def two(self, kind: str, *inputs: str, into: tuple[str, str] = ("", ""), **settings: Any) -> tuple[str, str]:
+        """One node with two outputs."""
+        first, second = (name or self.fresh(kind.lower()) for name in into)
+        self.nodes.append(node(kind, inputs, [first, second], **settings))
+        return first, second
 
     def fresh(self, hint: str) -> str:
         """A name that nothing has yet."""
@@ -132,3 +138,7 @@ class Writer:
         """A constant: int64, or float32 where it is written with a point."""
         array = np.full(shape or [], value, np.int64 if isinstance(value, int) else np.float32)
         return self._editor.add_constant(array, f"{self._prefix}.number")
+
+    def ints(self, *values: int) -> str:
+        """A constant row of whole numbers."""
+        return self._editor.add_constant(np.array(values, np.int64), f"{self._prefix}.numbers")

@@ -10,17 +10,49 @@ saturate, which loses accuracy and nothing else.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from training.export.calibration import Quantisation, quantise_weight, weight_key
 from training.export.editing import CONTRIB, Array, Editor, node, setting
 
 SMALL_TABLE = 1_024  # rows: as many positions; two nodes less at every step are worth the bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Quantisation:
+    """How the left side of a product becomes unsigned 8-bit numbers: ``q = round(x / scale) + zero_point``.
+
+    Attributes:
+        kind: ``static``, or ``row_max``: x is divided by the largest magnitude in its row first.
+        scale: of x, or of x over its row maximum.
+        zero_point: the number that stands for 0.
+        error: root mean square over rows of |error| / |product| (or / its mean, if larger), 8-bit weights included.
+    """
+
+    kind: Literal["static", "row_max"]
+    scale: float
+    zero_point: int
+    error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """A weight in 8 bits that somebody has rounded already: outputs x inputs, or the rows of a table.
+
+    Attributes:
+        levels: signed, none of them -128.
+        scales: of each output or row.
+    """
+
+    levels: Array
+    scales: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,14 +64,21 @@ class _Product:
     bias: str | None
 
 
-def quantise(model: onnx.ModelProto, forms: Mapping[str, Quantisation]) -> list[str]:
+def quantise(
+    model: onnx.ModelProto, forms: Mapping[str, Quantisation], given: Mapping[str, Levels] = MappingProxyType({})
+) -> list[str]:
     """Turn every constant product with a form, and every embedding table, of a float32 graph into 8 bits, in place.
+
+    Args:
+        model: the graph.
+        forms: of what enters a product, by its weight's :func:`weight_key`.
+        given: weights in 8 bits, by the same keys (a table's is that of its transpose); others are rounded here.
 
     Returns:
         The outputs of constant products that have no form and stay float32.
     """
     editor, left = Editor(model), list[str]()
-    _narrow_tables(editor)
+    _narrow_tables(editor, given)
     quantised: dict[tuple[str, Quantisation], str] = {}
     readers, makers = editor.readers(), editor.makers()
     replaced: dict[int, list[onnx.NodeProto]] = {}
@@ -47,7 +86,8 @@ def quantise(model: onnx.ModelProto, forms: Mapping[str, Quantisation]) -> list[
         product = _product(editor, one)
         if product is None:
             continue
-        form = forms.get(weight_key(product.weight_KN))
+        key = weight_key(product.weight_KN)
+        form = forms.get(key)
         if form is None:
             left.append(one.output[0])
             continue
@@ -57,10 +97,24 @@ def quantise(model: onnx.ModelProto, forms: Mapping[str, Quantisation]) -> list[
             bias, result = add[1], add[0].output[0]
             replaced[id(add[0])] = []
         rows = _without_relu(product.rows, form, makers)
-        replaced[id(one)] = _integer_product(editor, _Product(rows, product.weight_KN, bias), form, result, quantised)
+        weight = given.get(key) or _rounded(product.weight_KN.T)
+        replaced[id(one)] = _integer_product(editor, _Integer(rows, weight, bias), form, result, quantised)
     editor.nodes = [new for old in editor.nodes for new in replaced.get(id(old), [old])]
     editor.finish()
     return left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Integer:
+    """The same with a weight in 8 bits."""
+
+    rows: str
+    weight: Levels
+    bias: str | None
+
+
+def _rounded(weight_NK: Array) -> Levels:
+    return Levels(*quantise_weight(weight_NK))
 
 
 def _product(editor: Editor, one: onnx.NodeProto) -> _Product | None:
@@ -98,10 +152,10 @@ def _without_relu(rows: str, form: Quantisation, makers: Mapping[str, onnx.NodeP
 
 
 def _integer_product(
-    editor: Editor, product: _Product, form: Quantisation, result: str, quantised: dict[tuple[str, Quantisation], str]
+    editor: Editor, product: _Integer, form: Quantisation, result: str, quantised: dict[tuple[str, Quantisation], str]
 ) -> list[onnx.NodeProto]:
     """The nodes that replace a product. Products that share their rows in one form share its quantisation."""
-    stored, scales = quantise_weight(product.weight_KN.T)
+    stored, scales = product.weight.levels, product.weight.scales
     nodes, rows = list[onnx.NodeProto](), product.rows
     scale = editor.add_constant(np.asarray(form.scale, np.float32), "scale")
     zero = editor.add_constant(np.asarray(form.zero_point, np.uint8), "zero")
@@ -136,7 +190,7 @@ def _integer_product(
     return nodes
 
 
-def _narrow_tables(editor: Editor) -> None:
+def _narrow_tables(editor: Editor, given: Mapping[str, Levels]) -> None:
     """Tables that are looked up become 8-bit rows with a scale each; small ones, and those that are sliced, fp16."""
     nodes: list[onnx.NodeProto] = []
     for one in editor.nodes:
@@ -144,7 +198,7 @@ def _narrow_tables(editor: Editor) -> None:
         if table is None or table.ndim != 2 or table.dtype != np.float32 or setting(one, "axis", 0) != 0:
             nodes.append(one)
         elif one.op_type == "Gather" and len(table) > SMALL_TABLE:
-            nodes += _lookup(editor, one, table)
+            nodes += _lookup(editor, one, given.get(weight_key(table.T)) or _rounded(table))
         else:
             narrow = editor.fresh(f"{one.output[0]}.half")
             half = editor.add_constant(table.astype(np.float16), "table16")
@@ -154,8 +208,8 @@ def _narrow_tables(editor: Editor) -> None:
     editor.nodes = nodes
 
 
-def _lookup(editor: Editor, one: onnx.NodeProto, table: Array) -> list[onnx.NodeProto]:
-    stored, scales = quantise_weight(table)
+def _lookup(editor: Editor, one: onnx.NodeProto, table: Levels) -> list[onnx.NodeProto]:
+    stored, scales = table.levels, table.scales
     levels, wide, scale = (editor.fresh(f"{one.output[0]}.{part}") for part in ("levels", "wide", "scale"))
     return [
         node("Gather", [editor.add_constant(stored, "weight8"), one.input[1]], [levels], axis=0),
@@ -163,3 +217,15 @@ def _lookup(editor: Editor, one: onnx.NodeProto, table: Array) -> list[onnx.Node
         node("Gather", [editor.add_constant(scales[:, None], "scales"), one.input[1]], [scale], axis=0),
         node("Mul", [wide, scale], [one.output[0]]),
     ]
+
+
+def weight_key(weight_KN: Array) -> str:
+    """Names a product by the content of its weight, inputs x outputs."""
+    return hashlib.sha256(np.ascontiguousarray(weight_KN, np.float32).tobytes()).hexdigest()
+
+
+def quantise_weight(weight_NK: Array) -> tuple[Array, Array]:
+    """Signed 8-bit weights, outputs x inputs, and the scale of each output: symmetric, the largest becomes 127."""
+    largest = np.abs(weight_NK).max(axis=1)
+    scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
+    return np.rint(weight_NK / scale[:, None]).astype(np.int8), scale

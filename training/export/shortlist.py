@@ -20,10 +20,10 @@ import onnx
 from onnx import helper
 
 from models.search.graphs import GraphSpec, TensorSpec
-from models.steps.shortlisted import GRID
-from training.export.calibration import quantise_weight
+from models.steps.numbers import GRID
 from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
-from training.export.searching import declare, join_search, searched
+from training.export.quantise import quantise_weight
+from training.export.searching import declare, write_best_listed
 
 SHORTLIST_GRAPH, LOGITS_GRAPH = "step_shortlist", "step_logits"
 _PRODUCTS = ("Gemm", "MatMul", "MatMulIntegerToFloat")
@@ -68,8 +68,8 @@ def shortlist_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.Model
     write = Writer(editor, "shortlist")
     size = int(spec.input("banned").padding)
     logits_RW, mean_R1 = (kind(editor, write, size).of("logits") for kind in (_Entries, _Mean))
+    write_best_listed(write, logits_RW, mean_R1, size)
     editor.nodes += write.nodes
-    join_search(editor, searched(size, shortlist=True), {"logits": logits_RW, "mean": mean_R1})
     return editor.finish()
 
 

@@ -1,11 +1,10 @@
-"""A module of tensors as an ONNX graph, and how the operators that models and search define are written there."""
+"""A module of tensors as an ONNX graph, and how the operators that models define are written there."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import logging
-import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,7 +17,6 @@ from torch._dynamo import config as tracing
 from torch.fx.experimental import _config as symbolic_shapes
 
 import models.architectures.layers.recurrent  # noqa: F401  (defines tandem::gru)
-from models.steps.continuations import BLOCKS, LEAST_BLOCKED, SPARE
 
 Translations = Mapping[Callable[..., Any], Callable[..., Any]]
 Given = Mapping[str, tuple[Tensor, Mapping[int, Any]]]
@@ -47,70 +45,10 @@ def _gru(
     return op.Transpose(h_SBD, perm=[1, 0, 2]), op.Squeeze(last_NBD, first)
 
 
-def _best_allowed(scores_RV: Any, banned_RJ: Any, count: Any) -> tuple[Any, Any]:
-    """J bans take away at most J of the best C + J: to look for them there spares a copy of all scores."""
-    size = int(scores_RV.shape[1])
-    count = op.Reshape(count, _ints(-1))
-    banned_RJ = op.Pad(banned_RJ, _ints(0, 0, 0, 1), op.Constant(value_int=size))  # the runtime cannot sum up nothing
-    more = op.Add(count, op.Shape(banned_RJ, start=1, end=2))
-    best_RM, token_RM = _largest(scores_RV, op.Min(more, _ints(max(size, SPARE))), size)
-    same_RMJ = op.Equal(op.Unsqueeze(token_RM, _ints(-1)), op.Unsqueeze(banned_RJ, _ints(1)))
-    penalty_RMJ = op.Where(same_RMJ, op.Constant(value_float=-math.inf), op.Constant(value_float=0.0))
-    allowed_RM = op.Add(best_RM, op.ReduceSum(penalty_RMJ, _ints(-1), keepdims=0))
-    best_RC, place_RC = op.TopK(allowed_RM, count)
-    return best_RC, op.GatherElements(token_RM, place_RC, axis=1)
+TRANSLATIONS: Translations = {torch.ops.tandem.gru.default: _gru}
 
 
-def _largest(scores_RV: Any, count: Any, size: int) -> tuple[Any, Any]:
-    """:func:`models.steps.continuations.largest`."""
-    width = next((width for width in BLOCKS if size % width == 0), 0)
-    if not width or size < LEAST_BLOCKED:
-        if size < SPARE:
-            scores_RV = op.Pad(scores_RV, _ints(0, 0, 0, SPARE - size), op.Constant(value_float=-math.inf))
-        best_RC, token_RC = op.TopK(scores_RV, count)
-        return best_RC, op.Min(token_RC, op.Constant(value_int=size - 1)) if size < SPARE else token_RC
-    blocks_RNW = op.Reshape(scores_RV, _ints(-1, size // width, width))
-    chosen = op.Min(count, _ints(size // width))
-    _, found_RM = op.TopK(op.ReduceMax(blocks_RNW, _ints(-1), keepdims=0), chosen)
-    block_RM, _ = op.TopK(found_RM, chosen, largest=0)
-    held_RMW = op.GatherND(blocks_RNW, op.Unsqueeze(block_RM, _ints(-1)), batch_dims=1)
-    best_RC, at_RC = op.TopK(op.Flatten(held_RMW, axis=1), count)
-    wide = op.Constant(value_int=width)
-    rank_RC = op.Div(at_RC, wide)
-    before_RC = op.Sub(op.GatherElements(block_RM, rank_RC, axis=1), rank_RC)
-    return best_RC, op.Add(op.Mul(before_RC, wide), at_RC)
-
-
-def _ints(*values: int) -> Any:
-    return op.Constant(value_ints=list(values))
-
-
-def _log(x_R1: Any) -> Any:
-    """``Log`` rounds by the place in the batch; the logarithm of a sum of one number is taken number by number."""
-    if int(x_R1.shape[-1]) != 1:
-        raise NotImplementedError(f"the last axis must have one entry, but the shape is {x_R1.shape}")
-    return op.ReduceLogSum(x_R1, _ints(-1), keepdims=1)
-
-
-aten = torch.ops.aten
-TRANSLATIONS: Translations = {
-    torch.ops.tandem.gru.default: _gru,
-    torch.ops.tandem.best_allowed.default: _best_allowed,
-}
-SEARCH_TRANSLATIONS: Translations = {
-    **TRANSLATIONS,
-    aten.log.default: _log,
-    aten.div.Tensor_mode: lambda first, second, rounding_mode: op.Div(first, second),  # whole numbers, none negative
-    aten.remainder.Scalar: lambda first, second: op.Mod(first, second),
-    aten.index.Tensor: lambda values, places: op.Gather(values, *places),
-    aten._local_scalar_dense.default: lambda number: op.Identity(number),
-}
-"""Those of what follows the logits, where the general ones take more operators."""
-
-
-def traced(
-    module: nn.Module, inputs: Given, outputs: Sequence[str], translations: Translations = TRANSLATIONS
-) -> onnx.ModelProto:
+def traced(module: nn.Module, inputs: Given, outputs: Sequence[str]) -> onnx.ModelProto:
     """The graph of a module whose ``forward`` takes ``*tensors``; ``outputs`` are their names."""
     # Size-oblivious tracing does not single out the sizes 0 and 1, and is several times faster on these graphs.
     oblivious = symbolic_shapes.patch(backed_size_oblivious=True)  # type: ignore[attr-defined]
@@ -130,7 +68,7 @@ def traced(
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
-            custom_translation_table=dict(translations),
+            custom_translation_table=dict(TRANSLATIONS),
         )
     assert exported is not None  # None only where a file is written
     return exported.model_proto

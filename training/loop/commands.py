@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 from models.architectures.protocol import feature_widths
-from models.bundle import Bundle
+from models.bundle import SCRATCH, Bundle
 from models.command import CorporaFolder, RecipeFile, RunFolder
 from models.errors import CheckpointError, ConfigError
 from models.steps.device_search import OpenSearch
 from training.checkpoint import read_progress
-from training.data.ancestry import SCRATCH, check_scratch, check_start, chosen_start, start_bundle, write_ancestry
+from training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
 from training.data.summary import PreparedSummary, check_prepared

@@ -31,3 +31,20 @@ class ImportsOptions(Measurement):
     text: Annotated[Path | None, Option(help="Folder of train.de.xz, train.en.xz, test.de.xz and test.en.xz.")] = None
     updates: Annotated[int, Option(min=1, help="Of that training, 64 pairs each.")] = 6000
     threads: Annotated[int, Option(min=0, help="Threads of PyTorch; 0 = one per core.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentsOptions(Measurement):
+    """Import a student in 8 bits, such as Firefox's, and compare what it writes with its publisher's engine.
+
+    The table is that of docs/import.md. The exit status is 1 where less than 99 of a hundred lines are the engine's in
+    float32, greedily and over the shortlist.
+
+    Example: tandem bench students --model enpt --pair en-pt --text lines.en --engine engine.pt --references lines.pt
+    """
+
+    model: Annotated[Path, Option(help="Folder of the published files.")]
+    pair: Annotated[str, Option(help="Its languages, such as en-pt.")]
+    text: Annotated[Path, Option(help="Source lines.")]
+    engine: Annotated[Path, Option(help="What the publisher's engine makes of each.")]
+    references: Annotated[Path | None, Option(help="Translations of each; without them there are no scores.")] = None

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from extras.importing.bundle import Labels, import_bundle, load_model, read_model
-from extras.importing.model import Asked, ForeignModel
+from extras.importing.bundle import import_bundle, load_model, read_model
+from extras.importing.model import Asked, ForeignModel, Labels
 from extras.importing.proof.forms import Ct2Model, write_ct2
 from extras.importing.proof.shapes import BEAM, sentencepiece_model, sizes, write_marian
 from models.search import Graphs

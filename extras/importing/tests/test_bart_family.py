@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from extras.importing.bundle import Labels, import_bundle, load_model, read_model
-from extras.importing.model import Asked
+from extras.importing.bundle import import_bundle, load_model, read_model
+from extras.importing.model import Asked, Labels
 from extras.importing.proof.comparing import varied_lines
 from extras.importing.tests.comparing import assert_generates, assert_logits, library_logits, rows
 from extras.importing.tests.restated import Family

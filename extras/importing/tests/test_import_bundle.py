@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from onnx import ModelProto
 
-from extras.importing.bundle import Labels, import_bundle, load_model, read_model
-from extras.importing.model import Asked
+from extras.importing.bundle import import_bundle, load_model, read_model
+from extras.importing.model import Asked, Labels
 from extras.importing.tests.ct2 import BASE, transformer, variables, write
 from extras.importing.tests.support import (
     ENDS,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from extras.importing.bundle import Labels, import_bundle, load_model, read_model
-from extras.importing.model import Asked
+from extras.importing.bundle import import_bundle, load_model, read_model
+from extras.importing.model import Asked, Labels
 from extras.importing.proof.comparing import varied_lines
 from extras.importing.proof.shapes import write_json
 from extras.importing.tests.comparing import (

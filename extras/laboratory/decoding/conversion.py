@@ -58,7 +58,8 @@ def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:
         precision: "int8" or "float32".
 
     Raises:
-        ConfigError: a bundle of another architecture, with context gates, or whose sources are read without their end.
+        ConfigError: a bundle of another architecture, with context gates or a recurrent decoder, or whose sources are
+            read without their end.
     """
     model = load_bundle_model(bundle)
     if not isinstance(model, Transformer):
@@ -68,6 +69,8 @@ def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:
         )
     if model.config.context_gate:
         raise ConfigError(f"CTranslate2 has no context gates, but {bundle.path} does: compare another bundle")
+    if model.config.history != "attention":
+        raise ConfigError(f"CTranslate2 has no decoders of history {model.config.history!r}, as {bundle.path} has")
     if not model.config.reads_end:
         raise ConfigError(f"the sources of {bundle.path} are read without their end: compare another bundle")
     write_model(folder, model, pieces(bundle.source_vocabularies[0]), pieces(bundle.target_vocabulary), precision)

@@ -71,6 +71,12 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "all-biases": _TRANSFORMER | {"attention_bias": True, "hidden_bias": True, "output_bias": True},
         "context-gate": _TRANSFORMER | {"context_gate": True},
         "context-gate-post": _TRANSFORMER | {"context_gate": True, "norm": "post"},
+        "ssru": _TRANSFORMER | {"history": "ssru"},
+        # The form of Firefox's models.
+        "ssru-guided": _TRANSFORMER
+        | {"norm": "post", "positions": "tensor2tensor", "history": "ssru", "guided_alignment": True}
+        | {"attention_bias": True, "output_bias": True},
+        "guided": _TRANSFORMER | {"guided_alignment": True},
         "no-biases": _TRANSFORMER | {"hidden_bias": False, "scale_embedding": False},
         # The forms of public models: those of MarianMT, of M2M100 and NLLB, and of BART.
         "swish-halves": _TRANSFORMER | {"norm": "post", "positions": "halves", "activation": "swish"},
@@ -192,7 +198,7 @@ class Case:
     @property
     def recurrent(self) -> bool:
         """Whether it goes from position to position."""
-        return ARCHITECTURES[self.architecture][1].recurrent
+        return self.build().recurrent
 
     def build(self, dtype: torch.dtype = torch.float64, *, seed: int = 1, dropout: float = 0.0) -> AnyModel:
         """The model in evaluation mode, moved off its initial values: zeros and ones would hide a wrong term."""

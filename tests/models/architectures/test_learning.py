@@ -122,6 +122,13 @@ def test_learns_what_takes_both_sources() -> None:
     check(train("multisource", configured(keys, 2), "halves", generator), "halves", generator)
 
 
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+def test_learns_with_a_history_of_fixed_size(task: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    keys = configured(LEARNERS["transformer"] | {"history": "ssru"}, 1)
+    check(train("transformer", keys, task, generator), task, generator)
+
+
 @pytest.mark.parametrize(
     ("architecture", "layers"),
     [("layerwise", {"layers": 10}), ("transformer", {"encoder_layers": 5, "decoder_layers": 5})],

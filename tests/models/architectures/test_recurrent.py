@@ -1,4 +1,4 @@
-"""Gated recurrent units against NumPy: one position, whole sequences, both directions, traced and exported."""
+"""Recurrent units, gated and simple, against NumPy: positions, sequences, both directions, traced and exported."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from models.architectures.layers.linear import Linear
 from models.architectures.layers.recurrent import Gru, GruCell, Reset, orthogonal_blocks, run_gru
+from models.architectures.layers.ssru import weighted_sums
 from tests.models.architectures.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import layers as reference
 
@@ -134,3 +135,14 @@ def test_orthogonal_blocks(inputs: int, square: int) -> None:
     rest = torch.cat([block.flatten() for block in blocks if block.shape != (width, width)] or [torch.zeros(0)])
     assert len(rest) == 0 or 0.006 < float(rest.std()) < 0.014
     assert not linear.bias.any()
+
+
+@pytest.mark.parametrize("length", range(1, 10))
+def test_weighted_sums_in_rounds_are_those_of_a_loop(length: int) -> None:
+    kept_RTD, added_RTD = torch.rand(2, 3, length, 4, dtype=torch.float64)
+    state_RD = first_RD = torch.randn(3, 4, dtype=torch.float64)
+    expected = []
+    for kept_RD, added_RD in zip(kept_RTD.unbind(1), added_RTD.unbind(1), strict=True):
+        state_RD = kept_RD * state_RD + added_RD
+        expected.append(state_RD)
+    torch.testing.assert_close(weighted_sums(kept_RTD, added_RTD, first_RD), torch.stack(expected, dim=1))

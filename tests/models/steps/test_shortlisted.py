@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from models.search import Array, DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
 from models.search.graphs import GraphSpec, check_specs
 from models.search.shortlist import Shortlist, Table
-from models.steps.shortlisted import SPREAD, log_sum_exp, mean_logit, unlisted
+from models.steps.numbers import SPREAD
+from models.steps.shortlisted import log_sum_exp, mean_logit, unlisted
 from models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import (
     EOS,

@@ -29,7 +29,8 @@ from models.search import (
     specs_to_json,
     translate_batch,
 )
-from models.steps.continuations import LEAST_BLOCKED, best_per_row, largest
+from models.steps.continuations import best_per_row, largest
+from models.steps.numbers import LEAST_BLOCKED
 from models.steps.torch_graphs import GRAPH_NAMES, TorchGraphs
 from tests.models.architectures.examples import (
     BOS,

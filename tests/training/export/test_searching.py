@@ -1,4 +1,4 @@
-"""The traced search behind the logits against the functions that it was traced from, ties and bans among them."""
+"""The search that is written behind the logits against PyTorch's functions, ties and bans among them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import torch
 from onnx import helper
 
 from models.search.graphs import GraphSpec, TensorSpec
-from models.steps.continuations import LEAST_BLOCKED, SPARE, best_continuations
+from models.steps.continuations import best_continuations
+from models.steps.numbers import LEAST_BLOCKED, SPARE
 from tests.training.export.support import session
 from training.export.searching import search_graph
 

@@ -18,7 +18,7 @@ from models.bundle import Bundle, sha256
 from models.errors import BundleError, ConfigError, CorpusError
 from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
 from models.search.shortlist import Shortlist, Table
-from models.steps.shortlisted import SPREAD
+from models.steps.numbers import SPREAD
 from models.steps.torch_graphs import graph_modules
 from models.vocabulary import EOS
 from tests.models.search.tables import run_out
@@ -26,11 +26,9 @@ from tests.training.export.conftest import Exported
 from tests.training.export.support import HAS_VNNI, SIZES, OnnxGraphs, arrays
 from tests.training.toy import LETTERS
 from training.export import bundle as exports
-from training.export import shortlist as shortlists
 from training.export.bundle import add_shortlist
 from training.export.commands import shortlist as shortlist_command
 from training.export.ensemble import Assembly, ensemble_bundle
-from training.export.searching import searched
 from training.export.shortlist import shortlist_graph, shortlist_spec
 
 DECODING = Decoding("onnx", "int8")
@@ -154,8 +152,7 @@ def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path, mon
     """The same ones that an export writes, over the same stored weights, whatever an older version made."""
     path = older(exported.bundle, tmp_path / "older")
     assert Bundle.load(path).shortlist is None
-    monkeypatch.setattr("models.steps.shortlisted.SPREAD", 5.0)
-    monkeypatch.setattr(shortlists, "searched", searched.__wrapped__)  # traced anew
+    monkeypatch.setattr("training.export.searching.SPREAD", 5.0)
     bundle = add_shortlist(path, everything(Bundle.load(path)))
     assert bundle.shortlist is not None
     scores = [
