@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.ray.arguments import Arguments
 from extras.accounts.access import open_keys
 from extras.accounts.keys import CallerLimits, KeyStore
+from extras.cluster.arguments import Arguments
+from extras.cluster.tests.test_parts import Alone, translate, versions
 from service.settings import Settings
-from tests.deploy.ray.test_parts import Alone, translate, versions
 from tests.service.support import running
 
 __all__ = ["versions"]
