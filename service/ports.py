@@ -11,6 +11,7 @@ types of what stands there are the core's, beside their use:
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.ports``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
+    sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``service.sources``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
 
@@ -39,6 +40,7 @@ class Extra:
         packages: those that its commands need, by the extra of the distribution that brings them.
         stages: makers of text stages, by the names that bundles ask for them with.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
+        sources: of public models, by the scheme that their names begin with.
         settings: its record of settings; None = it has none.
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
         resources: openers, in the order in which they open; those that close last are the first.
@@ -52,6 +54,7 @@ class Extra:
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
     searches: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
     settings: str | None = None
     accounts: str | None = None
     resources: tuple[str, ...] = ()
