@@ -28,14 +28,12 @@ _OWN: dict[str, tuple[str, str]] = {
     "verify": ("deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
-    "lexicon": ("training.export.commands:lexicon", "Give a bundle a lexicon"),
     "describe": ("training.describe:describe", "Show architecture, configuration and parameter counts"),
     "evaluate": ("deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
     "calibrate": (
         "deploy.evaluation.calibration:calibrate",
         "Learn how sure a bundle is of its sentences and words",
     ),
-    "compare": ("deploy.evaluation.comparison:compare", "Decode one test set with several bundles"),
     "curve": ("training.loop.curve:curve", "Print how a run learnt, as Markdown"),
     "serve": ("service.commands:serve", "Serve bundles over HTTP"),
     "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
@@ -44,7 +42,7 @@ _OWN: dict[str, tuple[str, str]] = {
 
 _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings
     "[train] (make install)": (
-        *("jinja2", "markupsafe", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
+        *("jinja2", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
     "[loadtest]": ("aiohttp",),

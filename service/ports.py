@@ -10,6 +10,7 @@ types of what stands there are the core's, beside their use:
     resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.ports``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
+    readers     ``StageReader``         what these need of bundles (``models.bundle``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``service.sources``)
     commands    function or group       of `tandem` (``deploy.cli``)
@@ -39,6 +40,7 @@ class Extra:
         measurements: of `tandem bench`, by name: where the record of their options is, and their module.
         packages: those that its commands need, by the extra of the distribution that brings them.
         stages: makers of text stages, by the names that bundles ask for them with.
+        readers: of those stages that read a file of the bundle, by the same names.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         sources: of public models, by the scheme that their names begin with.
         settings: its record of settings; None = it has none.
@@ -53,6 +55,7 @@ class Extra:
     measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
+    readers: Mapping[str, str] = field(default_factory=dict)
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     settings: str | None = None

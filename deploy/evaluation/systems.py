@@ -1,11 +1,11 @@
-"""Systems that are measured on one test set: which files each reads, what it writes and how fast, what it scores."""
+"""Systems that are measured on one test set: which files each reads, what it writes, and how fast."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.evaluation.decoding import Decoding, timed_lines
@@ -16,7 +16,6 @@ from models.translation.reranking import Reranker
 from models.translation.translator import Column
 from training.data.features import read_columns
 from training.describe import bundle_parameters
-from training.quality.significance import ComparedScore
 
 UNEDITED = "as it is"
 """The row of post-editing that leaves every translation as it is."""
@@ -88,7 +87,7 @@ class SourceFiles:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One row of the table.
+    """What one system wrote.
 
     Attributes:
         name: of the bundle, or of what needs none.
@@ -96,7 +95,7 @@ class System:
         parameters: of the model, as `tandem describe` counts them; None where there is no model.
         training_speed: target tokens a second; None where the bundle does not say.
         decoding_speed: segments a second, loading not counted.
-        scores: in the order of the metrics.
+        beam_size: that it was decoded with.
     """
 
     name: str
@@ -104,15 +103,15 @@ class System:
     parameters: int | None = None
     training_speed: float | None = None
     decoding_speed: float | None = None
-    scores: tuple[ComparedScore, ...] = ()
+    beam_size: int | None = None
 
-    def mapping(self) -> dict[str, object]:
-        """Its plain form, without the output."""
-        numbers = {"parameters": self.parameters, "training_tokens_per_s": self.training_speed}
+    def costs(self) -> dict[str, float | None]:
+        """What it takes, by names with units."""
         return {
-            "scores": [asdict(score) for score in self.scores],
-            **numbers,
+            "parameters": self.parameters,
+            "training_tokens_per_s": self.training_speed,
             "segments_per_s": self.decoding_speed,
+            "beam_size": self.beam_size,
         }
 
 
@@ -190,4 +189,4 @@ def decode_system(
     texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist, reranker)
     training = bundle.manifest.training
     speed = round(training.target_tokens / training.seconds, 1) if training.seconds else None
-    return System(name, texts, bundle_parameters(bundle.manifest), speed, decoding_speed)
+    return System(name, texts, bundle_parameters(bundle.manifest), speed, decoding_speed, options.beam_size)

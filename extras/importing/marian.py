@@ -121,7 +121,8 @@ def read_folder(
         mapped_vocabulary(model, one, faults, silent=tags, languages=languages, unused=_special(one))
         for (model, _), one in zip(files, types, strict=True)
     ]
-    options = _options(decoder, faults, asked.ignored)
+    student = common.get("history") == "ssru"
+    options = _options(decoder, faults, asked.ignored, _OF_STUDENTS if student else _OF_MARIAN)
     if faults or len(made) != 2 or types[0] is None or types[1] is None:
         return None
     source, target = made
@@ -276,12 +277,19 @@ def _special(types: Types | None) -> list[str]:
     return [name for name in types.names if _SPECIAL.fullmatch(name)] if types is not None else []
 
 
-def _options(decoder: Mapping[str, Any], faults: list[str], waived: Sequence[str]) -> SearchOptions:
+_OF_MARIAN, _OF_STUDENTS = (6, 3.0), (1, 2.5)
+"""Where the folder's YAML says nothing: beam and longest output for a token of the source. Students are trained for
+greedy search, and published with these values or with none."""
+
+
+def _options(
+    decoder: Mapping[str, Any], faults: list[str], waived: Sequence[str], unsaid: tuple[int, float]
+) -> SearchOptions:
     fields = Fields(decoder, "decoder.yml", faults, waived)
-    beam = fields.number("beam-size", 6)
+    beam = fields.number("beam-size", unsaid[0])
     penalty = fields.real("normalize", 1.0)
     fields.fixed(**{"word-penalty": 0})
-    factor = fields.real("max-length-factor", 3.0)
+    factor = fields.real("max-length-factor", unsaid[1])
     try:
         return SearchOptions(
             beam_size=beam,

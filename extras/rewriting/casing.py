@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from models.vocabulary.lexicon import WORD
+from extras.rewriting.lexicon import WORD
 from service.text.protect import literals
 
 _WORD = re.compile(WORD)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from models.vocabulary.lexicon import WORD, Lexicon
+from extras.rewriting.lexicon import WORD, Lexicon
 from service.text.masking import Hidden, HiddenPlace, rewritten
 from service.text.spans import Span
 

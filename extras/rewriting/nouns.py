@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from extras.rewriting.lexicon import Lexicon
 from models.vocabulary import Vocabulary
-from models.vocabulary.lexicon import Lexicon
 from service.text.masking import Hidden, HiddenPlace
 from service.text.spans import Span
 

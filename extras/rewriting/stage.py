@@ -16,12 +16,13 @@ from itertools import chain, pairwise
 
 from extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 from extras.rewriting.conventions import find_conventional
+from extras.rewriting.lexicon import PHRASE, STAGE, Lexicon
 from extras.rewriting.names import NO_NAMES, Names
 from extras.rewriting.nouns import Nouns
 from extras.rewriting.quotes import with_even_quotes
+from models.bundle import Bundle
 from models.text import as_read, normalise
 from models.vocabulary import untagged
-from models.vocabulary.lexicon import PHRASE, Lexicon
 from service.text.glossary import capitalised
 from service.text.layout import is_translatable
 from service.text.masking import HiddenPlace, Masked, merge
@@ -30,6 +31,7 @@ from service.translation.stages import LONGEST_KNOWN, Recalled, Retry, StagedSen
 
 # How much longer a sentence may get, in tokens, once lost nouns stand behind placeholders.
 _LONGER, _FURTHER = 1.5, 6
+_REFUSED = "lexicon"  # the request's field for it
 _PHRASE_ALONE = re.compile(rf"(?P<phrase>{PHRASE}) ?(?P<end>[.!?…]*)")
 
 
@@ -50,8 +52,8 @@ class Rewriting:
     @classmethod
     def of(cls, way: Way) -> Rewriting:
         languages = pairwise(way.languages)
-        lexicons = tuple((one.lexicon, *pair) for one, pair in zip(way.bundles, languages, strict=True))
-        if not way.lexicon:
+        lexicons = tuple((_lexicon(one), *pair) for one, pair in zip(way.bundles, languages, strict=True))
+        if _REFUSED in way.refused:
             return cls(way, lexicons, NO_NAMES, None)
         return cls(way, lexicons, Names(lexicons), Nouns(lexicons, untagged(way.bundles[0].source_vocabularies[0])))
 
@@ -72,7 +74,7 @@ class Rewriting:
 
     def known(self, sentence: StagedSentence) -> Recalled | None:
         """What the lexicons have for a word or phrase that stands alone."""
-        if not self.way.lexicon or any(one.at_once for one in sentence.read.hidden):
+        if _REFUSED in self.way.refused or any(one.at_once for one in sentence.read.hidden):
             return None  # what is no model's is no lexicon's
         return look_up(self.lexicons, sentence.sent.source)
 
@@ -100,7 +102,7 @@ class Rewriting:
         """A sentence as models have read others: not in capitals, nor without any. As it is where no lexicon can say
         how words are written: "DIE NATO" would be "Die nato"."""
         lexicon, source, target = self.lexicons[0]
-        if not self.way.lexicon or not lexicon.directions.get((source, target)):
+        if _REFUSED in self.way.refused or not lexicon.directions.get((source, target)):
             return sentence
         spelling = partial(lexicon.spelling, source, target)
         return replace(sentence, text=calm(sentence.text, spelling, EMPHASISED.get(source, frozenset())))
@@ -109,6 +111,12 @@ class Rewriting:
         """Dates, amounts and the like, as many as placeholders are left; none where models know none."""
         free = self.way.free(sentence)
         return find_conventional(sentence.text, self.way.source, self.way.target)[:free] if free > 0 else []
+
+
+def _lexicon(bundle: Bundle) -> Lexicon:
+    """What was read of a translator when it was loaded; empty where it has no lexicon, and of other models."""
+    read = bundle.stage_data.get(STAGE)
+    return read if isinstance(read, Lexicon) and bundle.manifest.task == "translate" else Lexicon()
 
 
 def phrase_alone(sentence: str) -> re.Match[str] | None:

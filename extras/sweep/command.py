@@ -48,7 +48,7 @@ def sweep(
     The data is prepared once, or is that of --data. Called again the same sweep goes on where it was interrupted, and
     leaves out runs that are over. The table has the best value of the recipe's selection metric, mean and deviation
     over seeds, and the scores of the validation's sentences, translated greedily by each run's best checkpoint, with
-    the paired bootstrap of `tandem compare` against the best combination. FOLDER/results.json has the same.
+    the paired bootstrap of `tandem evaluate` against the best combination. FOLDER/results.json has the same.
 
     Example: tandem sweep mine.toml --run runs/rates --grid optimiser.learning_rate=1e-3,5e-4 --seeds 3
     """

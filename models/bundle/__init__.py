@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from models.bundle.bundle import Bundle, by_source
+from models.bundle.bundle import Bundle, StageReader, by_source
 from models.bundle.card import render_card
-from models.bundle.files import BUILT, CARD, GRAPHS, LEXICON, MANIFEST, REWRITING, SHORTLIST, WEIGHTS, sha256
+from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, SHORTLIST, WEIGHTS, sha256
 from models.bundle.manifest import (
     FORMAT,
     SCRATCH,
@@ -24,9 +24,7 @@ __all__ = [
     "CARD",
     "FORMAT",
     "GRAPHS",
-    "LEXICON",
     "MANIFEST",
-    "REWRITING",
     "SCRATCH",
     "SHORTLIST",
     "WEIGHTS",
@@ -36,6 +34,7 @@ __all__ = [
     "Limits",
     "Manifest",
     "Score",
+    "StageReader",
     "Training",
     "Vocabularies",
     "VocabularyFile",

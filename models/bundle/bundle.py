@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from models.search.shortlist import Shortlist
 from models.vocabulary import KINDS, Vocabulary
 from models.vocabulary.dictionary import Dictionary
 from models.vocabulary.edits import Operations
-from models.vocabulary.lexicon import Lexicon
 
-Words = TypeVar("Words", Dictionary, Lexicon)
+Read = TypeVar("Read")
+StageReader: TypeAlias = Callable[[bytes], object]
+"""Makes of the content of a bundle's file what a text stage needs. Raises VocabularyError where it is none of that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +40,7 @@ class Bundle:
         target_vocabulary: the one hypotheses are written in.
         dictionary: translations of single words, for unknown ones; empty where the bundle has none.
         shortlist: which target tokens the words of a sentence make likely; None where the bundle has none.
-        lexicon: translations of words and phrases that stand alone; empty where the bundle has none.
+        stage_data: what text stages read of the bundle, by their names.
     """
 
     path: Path
@@ -49,7 +50,7 @@ class Bundle:
     _specs: dict[str, GraphSpecs] = field(repr=False)  # by folder, "onnx" or "onnx/<precision>"
     dictionary: Dictionary = Dictionary()
     shortlist: Shortlist | None = None
-    lexicon: Lexicon = Lexicon()
+    stage_data: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @property
     def feature_widths(self) -> tuple[int, ...]:
@@ -82,12 +83,15 @@ class Bundle:
         return replace(self, manifest=manifest, source_vocabularies=vocabularies)
 
     @classmethod
-    def load(cls, path: str | Path, *, weights: bool = False) -> Bundle:
+    def load(
+        cls, path: str | Path, *, weights: bool = False, readers: Mapping[str, StageReader] | None = None
+    ) -> Bundle:
         """Read and check a bundle.
 
         Args:
             path: its folder.
             weights: also read every weight and check that it is finite; by default their hash and header are enough.
+            readers: of text stages, by their names: those that the bundle asks for read its file for them.
 
         Raises:
             BundleError: a missing, altered, truncated or foreign file, a newer format, a path leading outside, a
@@ -104,7 +108,7 @@ class Bundle:
         read = tuple(vocabularies[file] for file in files if file in vocabularies)
         faults += tag_faults(manifest, read, vocabularies.get(manifest.vocabularies.target.file))
         dictionary = _read(Dictionary.from_bytes, folder, manifest.dictionary, sound, faults) or Dictionary()
-        lexicon = _read(Lexicon.from_bytes, folder, manifest.lexicon, sound, faults) or Lexicon()
+        staged = _stage_data(readers or {}, folder, manifest, sound, faults)
         shortlist = _shortlist(folder, manifest, (sound, vocabularies), faults)
         specs = _specs(folder, sound, faults)
         if WEIGHTS in sound:
@@ -121,7 +125,7 @@ class Bundle:
             raise BundleError(path, faults)
         sources = side_vocabularies(manifest, tuple(vocabularies[one.file] for one in manifest.vocabularies.sources))
         target = vocabularies[manifest.vocabularies.target.file]
-        return cls(folder, manifest, sources, target, specs, dictionary, shortlist, lexicon)
+        return cls(folder, manifest, sources, target, specs, dictionary, shortlist, staged)
 
     @property
     def precisions(self) -> tuple[str, ...]:
@@ -210,9 +214,8 @@ def _check_files(folder: Path, manifest: Manifest, faults: list[str]) -> set[str
         else:
             sound.add(relative)
     vocabularies = (*manifest.vocabularies.sources, manifest.vocabularies.target)
-    further = (manifest.dictionary, manifest.shortlist, manifest.lexicon)
-    needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies), *further))
-    missing = [name for name in needed if name and name not in manifest.files]
+    needed = dict.fromkeys((WEIGHTS, CARD, *(one.file for one in vocabularies), *manifest.further_files))
+    missing = [name for name in needed if name not in manifest.files]
     faults += [f"{name} is not among the files of the manifest" for name in missing]
     built = _built_files(folder, present, faults)
     for relative, plain in sorted(present.items()):
@@ -300,12 +303,20 @@ def _edit_faults(manifest: Manifest, vocabularies: dict[str, Vocabulary]) -> lis
     return faults
 
 
-def _read(read: Callable[[bytes], Words], folder: Path, name: str, sound: set[str], faults: list[str]) -> Words | None:
+def _read(read: Callable[[bytes], Read], folder: Path, name: str, sound: set[str], faults: list[str]) -> Read | None:
     """A file that the manifest names; None where it names none, or that is at fault."""
     if name in sound:
         with _noting(faults, name):
             return read((folder / name).read_bytes())
     return None
+
+
+def _stage_data(
+    readers: Mapping[str, StageReader], folder: Path, manifest: Manifest, sound: set[str], faults: list[str]
+) -> dict[str, object]:
+    """What the readers of those stages that the bundle asks for make of its file for them."""
+    asked = {stage: read for stage, read in readers.items() if stage in manifest.stages and manifest.lexicon in sound}
+    return {stage: _read(read, folder, manifest.lexicon, sound, faults) for stage, read in asked.items()}
 
 
 def _shortlist(

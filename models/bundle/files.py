@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 MANIFEST, WEIGHTS, CARD, BUILT = "manifest.json", "weights.safetensors", "MODEL_CARD.md", "built.json"
-GRAPHS, SHORTLIST, LEXICON = "graphs.json", "shortlist.safetensors", "lexicon.tsv"
-REWRITING = "rewriting"
-"""The text stage that speaks for a lexicon."""
+GRAPHS, SHORTLIST = "graphs.json", "shortlist.safetensors"
 MANIFEST_BYTES = 16 * 2**20  # far above any real one
 # Formats that run code when they are opened; a bundle's weights come as safetensors.
 PICKLED = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npy", ".npz")

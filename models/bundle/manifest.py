@@ -131,7 +131,7 @@ class Manifest:
             empty = none.
         shortlist: the file that says which target tokens source words make likely (``models.search.shortlist``);
             empty = none.
-        lexicon: the file with translations of words and phrases (``models.vocabulary.lexicon``); empty = none.
+        lexicon: the file that text stages read, such as one with translations of words and phrases; empty = none.
         stages: names of the text stages that a server is to put around the model, such as "rewriting", in order; a
             server without one of them leaves it out.
         characters_per_token: of a summarizer, what nine tenths of the texts that it was trained on have at least; one
@@ -182,6 +182,11 @@ class Manifest:
                 "pairs are for translators of one text, and source_languages must be those of the pairs into"
                 f" {self.target_language!r}, {list(first)}, but are {list(self.source_languages)}"
             )
+
+    @property
+    def further_files(self) -> tuple[str, ...]:
+        """Files that bundles need not have, and that this one says it has."""
+        return tuple(filter(None, (self.dictionary, self.shortlist, self.lexicon)))
 
     def with_confidence(self, language: str, confidence: Confidence) -> Manifest:
         """The manifest with how sure the bundle is of what it writes in one of its languages."""

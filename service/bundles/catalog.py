@@ -256,6 +256,14 @@ class Catalog:
             self._kept = bundles, models
         return models
 
+    def _models_and_aliases(self) -> tuple[Models, Mapping[str, str]]:
+        """Both as they were at one moment: after a switch in between, an alias would stand for no model."""
+        while True:
+            aliases = self._engine.aliases
+            models = self._models()
+            if aliases is self._engine.aliases:
+                return models, aliases
+
     def _chosen(self, task: str, model: str | None, sources: int | None = None) -> Models:
         """The models of a task, where asked those with so many sources, that a request may mean.
 
@@ -264,7 +272,7 @@ class Catalog:
         Raises:
             ModelNotFound: no bundle of that name.
         """
-        models, aliases = self._models(), self._engine.aliases
+        models, aliases = self._models_and_aliases()
 
         def fits(name: str) -> bool:
             views = models.get(name)

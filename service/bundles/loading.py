@@ -13,11 +13,12 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import structlog
 
-from models.bundle import Bundle
+from models.bundle import Bundle, StageReader
 from models.bundle.manifest import NAME, Manifest, read_manifest
 from models.errors import BundleError, ConfigError, TandemError
 from models.search import Graphs, start_batch
@@ -25,6 +26,7 @@ from service.bundles.backend import backend_of
 from service.bundles.readiness import probe_job
 from service.bundles.switches import Switches
 from service.engine import Backend, Engine, alias_of
+from service.ports import extras, load
 from service.runtimes import Placement, memory_of, open_graphs, resolve_device
 from service.settings import Settings
 
@@ -125,7 +127,7 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
         ConfigError: a runtime that is unknown or not installed.
         BundleError: it is refused, with every fault, or no route can serve it.
     """
-    bundle = Bundle.load(folder.path)
+    bundle = Bundle.load(folder.path, readers=stage_readers() if settings.stages == "bundle" else None)
     fault = folder.fault or unservable(bundle)
     if fault:
         raise BundleError(folder.path, [f"{fault}; decode files with `tandem translate`"])
@@ -137,6 +139,12 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     placement = Placement(device, limits.max_batch_sentences, settings.gpu_memory)
     graphs = open_graphs(bundle, backend.runtime, backend.precision, settings.threads, placement)
     return OpenBundle(bundle, graphs, backend)
+
+
+@cache
+def stage_readers() -> Mapping[str, StageReader]:
+    """What text stages read of bundles, by their names."""
+    return {stage: load(place) for extra in extras() for stage, place in extra.readers.items()}
 
 
 def add_loaded(engine: Engine, loaded: OpenBundle) -> None:

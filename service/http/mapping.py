@@ -48,7 +48,7 @@ def translate_task(fields: TranslateRequest, sender: Sender, memory: Recall | No
         protect=fields.protect,
         pivot=fields.pivot,
         memory=memory if fields.memory else None,
-        lexicon=fields.lexicon,
+        refused=frozenset() if fields.lexicon else frozenset({"lexicon"}),
         rerank=_RERANK[fields.rerank],
         **_shared(fields, sender),
     )

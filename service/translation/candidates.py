@@ -15,8 +15,8 @@ from service.text.loops import cut_loops
 from service.text.masking import Hidden, Masked
 from service.text.placeholders import cased, found_parts, restored
 
-Known: TypeAlias = Literal["memory", "lexicon"]
-"""What has translations without decoding: the caller's translation memory, or the bundle's lexicon."""
+Known: TypeAlias = Literal["memory", "stage"]
+"""What has translations without decoding: the caller's translation memory, or a text stage."""
 ENDS = ".!?…。！？"
 """What a sentence ends with."""
 

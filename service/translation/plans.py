@@ -146,7 +146,7 @@ def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> 
         tuple(map(base_code, languages)),
         len(_placeholders(route)),
         partial(find_foreign, alphabets=[model.alphabet for model in route.models]),
-        isinstance(request, TranslateTask) and request.lexicon,
+        request.refused if isinstance(request, TranslateTask) else frozenset(),
     )
     makers = stage_makers()
     return tuple(makers[name](way) for name in names if name in makers)

@@ -23,7 +23,7 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
     for text in parsed:
         for unit in _plain_units(request, text) if text.plan.stages else ():
             if found := recalled(text.plan.stages, unit.sentence):
-                unit.take(found.translations, "lexicon")
+                unit.take(found.translations, "stage")
     if request.memory is not None:
         _remember(request, parsed)
 

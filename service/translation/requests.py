@@ -114,7 +114,7 @@ class TranslateTask(DecodeRequest):
         pivot: whether a pair that no model translates may go through a third language.
         memory: of the languages and sentences that it is asked for, the translations that the caller wants for some;
             None = there is none, or it is not to be used. It may block.
-        lexicon: whether words and phrases that stand alone and names are looked up in the bundle's lexicon.
+        refused: what text stages are not to do, by the names of the request's fields for that, such as ``lexicon``.
         rerank: None = the server's way.
     """
 
@@ -129,7 +129,7 @@ class TranslateTask(DecodeRequest):
     postprocess: Postprocess | None = None
     pivot: bool = True
     memory: Recall | None = None
-    lexicon: bool = True
+    refused: frozenset[str] = frozenset()
     rerank: Rerank | None = None
 
     @property

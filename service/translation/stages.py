@@ -34,14 +34,14 @@ class Way:
         placeholders: how many parts of a sentence can be hidden all the way; 0 = none.
         unreadable: finds in a normalised sentence what a model on the way has no pieces for. It is hidden after all
             stages: one for which it matters what comes first does so itself.
-        lexicon: whether the request lets the bundles' lexicons speak.
+        refused: what the request refuses of what stages do, by the names of its fields for that.
     """
 
     bundles: tuple[Bundle, ...]
     languages: tuple[str, ...]
     placeholders: int
     unreadable: Callable[[Masked], list[HiddenPlace]]
-    lexicon: bool
+    refused: frozenset[str] = frozenset()
 
     @property
     def source(self) -> str:

@@ -310,7 +310,7 @@ class TextService:
         """
         expected = None if preferred is None else (*preferred, request.target)
         guesses, alone = self.detector.detect(text, expected, True), text.strip()
-        if preferred is None or not request.lexicon or len(alone) > LONGEST_KNOWN:
+        if preferred is None or len(alone) > LONGEST_KNOWN:
             return guesses
         if base_code(guesses[0].language) == base_code(request.target):
             close = {guess.language for guess in guesses if is_close(guess, guesses[0])}

@@ -69,8 +69,8 @@ class SentenceWriter:
         hypothesis, (source, target) = best.hypothesis, spans
         if best.known_from == "memory":
             return [WrittenSentence(source, target, None, [], match=EXACT)]
-        if best.known_from == "lexicon":
-            # which word of a phrase became which, a lexicon does not know
+        if best.known_from == "stage":
+            # which word of a phrase became which, a stage does not say
             whole = AlignedSource(TokenWeights([sentence[0]], [written], None), [AlignedWords(source, target)])
             alignment = whole if self.request.alignments else None
             return [WrittenSentence(source, target, None, [], alignment=alignment, lexicon=True)]

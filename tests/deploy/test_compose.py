@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.reference import OF_LIBRARIES, OF_THE_IMAGE
+from docs.reference import OF_LIBRARIES, OF_THE_IMAGE
 from service.settings import Settings
 from tests.deploy.listening import Handler, listening
 

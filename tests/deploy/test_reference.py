@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from deploy.reference import PAGES, ROOT, openapi_document, pages
+from docs.reference import PAGES, ROOT, openapi_document, pages
 from extras.dialects.deepl.schemas import (
     DeepLTranslateRequest,
     DictionaryFields,
@@ -42,14 +42,14 @@ BODIES: dict[str, type[BaseModel]] = {
 def test_pages_match_the_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_MAX_BEAM_SIZE", "3")  # of which the pages know nothing
     (text,) = pages(names=(name,)).values()
-    assert "written by python -m deploy.reference" in text
-    assert (ROOT / name).read_text(encoding="utf-8") == text, "run python -m deploy.reference"
+    assert "written by python -m docs.reference" in text
+    assert (ROOT / name).read_text(encoding="utf-8") == text, "run python -m docs.reference"
 
 
 def test_a_page_that_does_not_match_is_mended_within_its_block(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "Before.\n<!-- written by python -m deploy.reference: settings -->\nSTALE\n<!-- until here -->\nAfter.\n"
+        "Before.\n<!-- written by python -m docs.reference: settings -->\nSTALE\n<!-- until here -->\nAfter.\n"
     )
     (text,) = pages(tmp_path, ("page.md",)).values()
     assert "STALE" not in text and "| `max_texts` | `TANDEM_MAX_TEXTS` | `--max-texts` | `100` |" in text

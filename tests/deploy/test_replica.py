@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.reference import ROOT
+from docs.reference import ROOT
 
 SCRIPT = ROOT / "deploy" / "docker" / "replica"
 TOOLS = {

@@ -165,7 +165,7 @@ def test_evaluate_takes_matrices(
 ) -> None:
     bundle, runtime = shipped
     texts, gold = [str(path) for path in sources(folder)], folder / "corpora/toy/test.en"
-    evaluate(bundle, texts, [gold], Decoding(**runtime, limit=10), EvaluationOptions(as_json=True))
+    evaluate([bundle], texts, [gold], Decoding(**runtime, limit=10), EvaluationOptions(as_json=True))
     result = json.loads(capsys.readouterr().out)
     assert result["segments"] == 10
     assert result["scores"]["three"][0]["value"] > 80

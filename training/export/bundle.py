@@ -13,8 +13,6 @@ import torch
 
 from models.bundle import (
     GRAPHS,
-    LEXICON,
-    REWRITING,
     SCRATCH,
     SHORTLIST,
     Bundle,
@@ -36,7 +34,6 @@ from models.steps.loading import load_bundle_model, model_tensors
 from models.steps.torch_graphs import AnyModel, graph_modules
 from models.translation.translator import Column, encode_columns
 from models.vocabulary import Vocabulary
-from models.vocabulary.lexicon import Lexicon
 from training.checkpoint import TrainingProgress
 from training.data.ancestry import together
 from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
@@ -247,18 +244,6 @@ def add_shortlist(path: Path, shortlist: Shortlist) -> Bundle:
     scores = tuple(one for one in bundle.manifest.scores if not one.test_set.endswith(WITH_SHORTLIST))
     manifest = replace(bundle.manifest, shortlist=SHORTLIST, scores=scores)
     return extend_bundle(path, {**files, SHORTLIST: shortlist.to_bytes()}, manifest)
-
-
-def add_lexicon(path: Path, lexicon: Lexicon) -> Bundle:
-    """Ship a lexicon with a bundle, in the place of the one that it may have, and ask for the stage that uses it.
-
-    Raises:
-        BundleError: the bundle is not sound.
-    """
-    manifest = Bundle.load(path).manifest
-    stages = tuple(dict.fromkeys((*manifest.stages, REWRITING)))
-    manifest = replace(manifest, lexicon=LEXICON, stages=stages)
-    return extend_bundle(path, {LEXICON: lexicon.to_bytes()}, manifest)
 
 
 def rounded(model: AnyModel) -> AnyModel:

@@ -1,12 +1,11 @@
-"""`tandem export`, `tandem shortlist` and `tandem lexicon`."""
+"""`tandem export` and `tandem shortlist`."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import torch
 import typer
@@ -14,41 +13,36 @@ import typer
 from models.architectures.registry import build_model
 from models.bundle import MANIFEST, Bundle
 from models.command import BundleFolder, ReplaceBundle, Without, report
-from models.errors import BundleError, CheckpointError, ConfigError, CorpusError
+from models.errors import CheckpointError, ConfigError
 from models.steps.torch_graphs import AnyModel
-from models.vocabulary.lexicon import Lexicon
 from training.checkpoint import average as average_checkpoints
 from training.checkpoint import checkpoints, load_into, read_progress, save_weights
 from training.data.ancestry import chosen_start, mix_in_start, read_ancestry, start_bundle
-from training.data.corpus import read_parallel
 from training.data.features import read_columns
-from training.data.lexicons import build_lexicon
 from training.data.shortlists import build_shortlist
 from training.data.summary import PreparedSummary, differences_beside, listed_differences
 from training.experiment import Experiment, ExperimentOptions
 from training.export.bundle import (
     Shipping,
-    add_lexicon,
     add_precision,
     add_shortlist,
     export_bundle,
     languages_read,
     renew_graphs,
 )
+from training.export.extending import (
+    InPlace,
+    TrainingSources,
+    TrainingTargets,
+    changed_bundle,
+    check_changed,
+    read_training_text,
+)
 from training.loop.resuming import check_vocabularies
 from training.loop.trainer import Run
 from training.recipe import Recipe, recipe_from_mapping, recipe_mapping, set_recipe
 
 _OF_BUNDLES = {"about", "decoding", "licence", "name", "published"}  # keys that no weight depends on
-
-TrainingSources: TypeAlias = Annotated[
-    list[Path],
-    typer.Option("--source", help="Training text, one segment a line (.xz, .gz, plain); one for each text source."),
-]
-TrainingTargets: TypeAlias = Annotated[
-    list[Path], typer.Option("--target", help="Its other side. Further corpora: --source and --target again.")
-]
-InPlace: TypeAlias = Annotated[bool, typer.Option("--in-place", help="Change the bundle itself.")]
 
 
 def export(
@@ -127,12 +121,12 @@ def shortlist(
 
     Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
     """
-    _check_changed(out, in_place)
+    check_changed(out, in_place)
     bundle = Bundle.load(path)
-    columns = _columns(bundle, sources, targets)
+    columns = read_training_text(bundle, sources, targets)
     vocabularies = bundle.source_vocabularies, bundle.target_vocabulary
     built = build_shortlist(vocabularies, columns, per_word=per_word, common=common)
-    added = add_shortlist(_changed(path, out), built)
+    added = add_shortlist(changed_bundle(path, out), built)
     listed = sum(len(table.targets) for table in built.tables)
     report(
         f"{len(columns[-1]):,} pairs of lines; {listed:,} targets of source pieces, and in every list"
@@ -141,56 +135,10 @@ def shortlist(
     print(added.path)
 
 
-def lexicon(
-    path: BundleFolder,
-    sources: TrainingSources,
-    targets: TrainingTargets,
-    out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the lexicon.")] = None,
-    in_place: InPlace = False,
-) -> None:
-    """Give a bundle a lexicon: translations of words and short phrases that stand alone, learnt from its training text.
-
-    Models that learn from sentences translate single words badly, and idioms word by word; a server looks them up
-    instead where a bundle has a lexicon. The text is in the bundle's first languages; where it translates both ways
-    between them, so does the lexicon. One that the bundle has is replaced.
-
-    Example: tandem lexicon bundles/de-en --source train.de.xz --target train.en.xz --in-place
-    """
-    _check_changed(out, in_place)
-    bundle = Bundle.load(path)
-    if bundle.manifest.task != "translate" or len(bundle.source_vocabularies) != 1 or any(bundle.feature_widths):
-        raise ConfigError(f"{path} must be a translator of one text, for which words can be looked up")
-    column, target_column = _columns(bundle, sources, targets)
-    source, target = bundle.manifest.source_languages[0], bundle.manifest.target_language
-    entries, turned = build_lexicon(column, target_column)
-    directions = {(source, target): entries}
-    if (target, source) in bundle.manifest.pairs:
-        directions[target, source] = turned
-    added = add_lexicon(_changed(path, out), Lexicon(directions))
-    for (source, target), words in directions.items():
-        report(f"{len(target_column):,} pairs of lines; {source} to {target}: {len(words):,} entries")
-    print(added.path)
-
-
 def _refuse(reason: str, others: Mapping[str, object]) -> None:
     """Raises ConfigError where options are given that another leaves without effect."""
     if given := [name for name, value in others.items() if value is not None]:
         raise ConfigError(f"{reason}: leave out {', '.join(given)}")
-
-
-def _check_changed(out: Path | None, in_place: bool) -> None:
-    if (out is None) != in_place:
-        raise ConfigError("say either --out, where a copy of the bundle goes, or --in-place")
-    if out is not None and out.exists():
-        raise BundleError(out, ["there is already something at this path; remove it or take another one"])
-
-
-def _changed(path: Path, out: Path | None) -> Path:
-    """The bundle to change: a copy of it at ``out``, or itself."""
-    if out is None:
-        return path
-    shutil.copytree(path, out)
-    return out
 
 
 def _chosen(folder: Path, checkpoint: Path | None, average: int | None) -> list[Path]:
@@ -289,17 +237,3 @@ def _renew(path: Path, texts: list[Path]) -> None:
     together = [texts] if not bundle.manifest.pairs else [[text] for text in texts]  # parallel only where read as one
     lines = [column for files in together for column in read_columns(files, bundle.feature_widths)]
     print(renew_graphs(path, lines, report).path)
-
-
-def _columns(bundle: Bundle, sources: Sequence[Path], targets: Sequence[Path]) -> list[list[str]]:
-    """The lines of each text source and of the target, one corpus after another."""
-    texts = len(bundle.source_vocabularies)
-    if len(sources) != texts * len(targets):
-        wanted = f"{texts} --source for each --target (text sources only)"
-        raise CorpusError(f"{bundle.path} needs {wanted}, but {len(sources)} and {len(targets)} are given")
-    columns: list[list[str]] = [[] for _ in range(texts + 1)]
-    for number, target in enumerate(targets):
-        files = [*sources[number * texts : (number + 1) * texts], target]
-        for column, lines in zip(columns, read_parallel(files), strict=True):
-            column += lines
-    return columns

@@ -102,9 +102,7 @@ def ensemble_bundle(
     sources = calibration_sources([(bundles[0].sources, lines)] if lines else [], manifest.limits)
     files = built_graphs(model, assembly.precisions, sources, manifest.limits.max_target_tokens, report)
     # Any member's is as good: they share their vocabularies and languages.
-    files |= {
-        name: bundles[0].file(name) for name in (manifest.dictionary, manifest.shortlist, manifest.lexicon) if name
-    }
+    files |= {name: bundles[0].file(name) for name in manifest.further_files}
     report(f"writing {out}")
     weights = {key: tensor.detach().numpy() for key, tensor in model_tensors(model).items()}
     files_of = [*manifest.vocabularies.sources, manifest.vocabularies.target]

@@ -19,7 +19,7 @@ from extras.bulk.tests.support import copier
 from extras.bulk.translator import BulkTranslator
 from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from models.errors import ConfigError
-from models.search import Array, Failed, Graphs, OfflineDecoder, SearchOptions
+from models.search import Array, Batch, Failed, Graphs, OfflineDecoder, SearchingGraphs, SearchOptions
 from tests.command import fails
 from tests.service.support import CopyGraphs, copying, served, tiny_bundle
 
@@ -170,14 +170,23 @@ def test_several_sources_go_together(tmp_path: Path) -> None:
     assert [record.bad for record in records] == [False, True, False, False]
 
 
-def test_a_search_that_uses_no_shortlist_is_not_said_to_use_one() -> None:
+def test_a_search_that_uses_no_shortlist_is_not_said_to_use_one(tmp_path: Path) -> None:
     listed = cast("Bundle", SimpleNamespace(path="de-en", shortlist=object()))
-    general, searching = (
-        cast("Graphs", SimpleNamespace(specs={"step_shortlist": None}, slots=slots)) for slots in (0, 8)
-    )
+
+    general = copying(tiny_bundle(tmp_path))
+    general.specs = {**general.specs, "step_shortlist": general.specs["step"]}
+
+    class Searching(SearchingGraphs):
+        slots = 8
+        specs = general.specs
+        run = general.run
+
+        def start_batch(self, beam_size: int, **_: object) -> Batch:
+            raise NotImplementedError
+
     assert check_shortlist(listed, general) is listed.shortlist
     with pytest.raises(ConfigError, match="torch uses no shortlist"):
-        check_shortlist(listed, searching)
+        check_shortlist(listed, Searching())
 
 
 def test_options_that_do_not_fit_the_bundle_are_refused(bundle: Path, tmp_path: Path) -> None:

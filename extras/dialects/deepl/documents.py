@@ -14,6 +14,7 @@ from extras.dialects.deepl.routes import keyed, note, traced
 from extras.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
 from extras.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
 from extras.files.disk import Upload
+from extras.files.formats import FORMATS
 from extras.files.jobs import FileJobs
 from extras.files.records import OPEN, FileJob
 from extras.files.routes import result_reply
@@ -46,8 +47,10 @@ async def upload(request: Request, parts: PartsDep, files: FilesDep, response: R
     async with read_form(request, parts.access, None, "auth_key") as (form, caller):
         fields = validate(DocumentRequest, fields_of_form(form.multi_items(), DocumentRequest), strict=False)
         file, name, ending = sent_file(form, fields.filename)
-        if fields.output_format and fields.output_format.lower().removeprefix(".") != ending:
-            raise InvalidFields.of("output_format", f"must be {ending}, as the document is", fields.output_format)
+        made, asked = FORMATS[ending].result or ending, fields.output_format
+        if asked and asked.lower().removeprefix(".") != made:
+            why = "as the document is" if made == ending else f"which is what a {ending} becomes"
+            raise InvalidFields.of("output_format", f"must be {made}, {why}", asked)
         named = named_glossaries(fields)
         source = fields.source_lang or AUTO
         sent = Upload(name, ending, source, fields.target_lang, None, file, named, likeliest=True, differ=True)
@@ -58,7 +61,8 @@ async def upload(request: Request, parts: PartsDep, files: FilesDep, response: R
         except GlossaryNotFound as error:
             raise no_glossary(error, named) from error
     taken = () if job.confidence is None else (f"source_lang: taken to be {job.source}, {job.confidence:.0f}% sure",)
-    note(response, (*without_effect(fields), *taken))
+    other = () if asked or made == ending else (f"output_format: the result is a {made}, which a {ending} becomes",)
+    note(response, (*without_effect(fields), *taken, *other))
     return DocumentHandle(document_id=job.id, document_key=str(job.download))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import deepl
 import httpx
 import pytest
+from docx import Document
 
 pytest.importorskip("extras.files", exc_type=ModuleNotFoundError)
 
@@ -20,6 +21,7 @@ from extras.dialects.tests.test_deepl_client import RAILWAY, client, connect
 from extras.files.jobs import bounds_of
 from extras.files.records import FileJob
 from extras.files.serving import FileService
+from extras.files.tests.samples import SAMPLES
 from extras.files.tests.working import InProcess
 from service.settings import Settings
 from tests.service.http.live import Live
@@ -99,6 +101,22 @@ def test_the_quota_counts_documents(keyed: Keyed, monkeypatch: pytest.MonkeyPatc
         poor.translate_document_upload(
             "wo ist der bahnhof heute. " * 2, filename="a.txt", source_lang="DE", target_lang="EN-GB"
         )
+
+
+def test_a_pdf_becomes_a_word_document(client: deepl.DeepLClient, server: Live, tmp_path: Path) -> None:
+    """The client asks for the type that the result's name has, where that is another than the document's."""
+    source = tmp_path / "a.pdf"
+    source.write_bytes(SAMPLES["pdf"][0])
+    languages: dict[str, Any] = {"source_lang": "DE", "target_lang": "EN-US"}
+    client.translate_document_from_filepath(source, tmp_path / "b.docx", **languages)
+    assert "wo ist der bahnhof" in Document(str(tmp_path / "b.docx")).paragraphs[0].text
+    refused = "output_format: must be docx, which is what a pdf becomes"
+    with source.open("rb") as file, pytest.raises(deepl.DeepLException, match=refused):
+        client.translate_document_upload(file, filename="a.pdf", output_format="pdf", **languages)
+    with source.open("rb") as file:
+        form = {"source_lang": "DE", "target_lang": "EN-US"}
+        reply = httpx.post(f"{server.url}/v2/document", data=form, files={"file": ("a.pdf", file)})
+    assert reply.headers["x-tandem-notice"] == "output_format: the result is a docx, which a pdf becomes"
 
 
 def test_a_question_counts_as_a_request(keyed: Keyed) -> None:

@@ -47,7 +47,7 @@ _FORMATS = (
     Format(("docx",), f"{_OFFICE}.wordprocessingml.document", "office"),
     Format(("epub",), "application/epub+zip", "epub"),
     Format(("html", "htm"), "text/html", "html"),
-    Format(("json",), "application/json", "json"),
+    Format(("json", "arb"), "application/json", "json"),
     Format(("md", "markdown"), "text/markdown", "markdown"),
     Format(("odp",), f"{_OASIS}.presentation", "opendocument"),
     Format(("ods",), f"{_OASIS}.spreadsheet", "opendocument"),

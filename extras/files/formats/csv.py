@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from extras.files.bounds import FileRefused, SourceFile
@@ -14,6 +14,7 @@ from extras.files.formats.passages import Part, Parts, Passage, is_prose, messag
 
 _DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 _NAMED = re.compile(r"sep=(.)\r?\n")  # a first line for Excel
+_OPEN = re.compile(r'"[^"]*\Z')  # begins a cell in quotes; with another quote behind it they are letters of the text
 _SAMPLE = 1 << 16  # characters by which the delimiter is told
 
 
@@ -46,14 +47,15 @@ def _parts(characters: str, start: int, delimiter: str) -> Iterator[Part]:
     place = start
     while place < len(characters):
         found = cell.match(characters, place)
-        if found is None or (found["plain"] or "").startswith('"'):
+        if found is None or _OPEN.match(found["plain"] or ""):
             line = characters.count("\n", 0, place) + 1
             raise FileRefused.broken(f"the cell that begins in line {line} has a quote that does not end; correct it")
         in_quotes = found["plain"] is None
         value = found["quoted"].replace('""', '"') if in_quotes else found["plain"]
         if is_prose(value) and not value.startswith("="):
             end = found.end("quoted") + 1 if in_quotes else found.end("plain")
-            finish = partial(_cell, delimiter=delimiter, in_quotes=in_quotes, windows="\r\n" in value)
+            needing = (delimiter, "\n", "\r", *(() if '"' in found[0] else '"'))  # a cell may have quotes as letters
+            finish = partial(_cell, needing=needing, in_quotes=in_quotes, windows="\r\n" in value)
             yield Passage(message(value.replace("\r\n", "\n")), finish=finish, raw=characters[place:end])
             yield characters[end : found.end()]
         else:
@@ -61,8 +63,8 @@ def _parts(characters: str, start: int, delimiter: str) -> Iterator[Part]:
         place = found.end()
 
 
-def _cell(value: str, delimiter: str, in_quotes: bool, windows: bool) -> str:
+def _cell(value: str, needing: Sequence[str], in_quotes: bool, windows: bool) -> str:
     value = value.replace("\n", "\r\n") if windows else value
-    if in_quotes or any(character in value for character in (delimiter, '"', "\n", "\r")):
+    if in_quotes or any(character in value for character in needing) or _OPEN.match(value):
         return '"' + value.replace('"', '""') + '"'
     return value

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain, zip_longest
 
 from extras.files.formats.passages import Part, Passage, pieces_of
 from extras.files.formats.txt import one_line
 
-_SPEAKER = re.compile(r"^(?:<[^<>]*>)?\s*[-–—‐]")
+_SPEAKER = re.compile(r"^(?:<[^<>]*>)?\s*(?:[-–—‐]|>>|[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:)")
+_NAME = re.compile(r"\s*(?:>>+\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:(?!\S)\s*)?")  # of who speaks, which stays
+_LINE_END = re.compile(r"(\n|[ \t]*<br\s*/?>[ \t]*)", re.IGNORECASE)
 _WORD = re.compile(r"(?:<[^<>]*>|[^\s<]|<)+")
 
 
@@ -18,8 +21,8 @@ def cue_parts(
 ) -> Iterator[Part]:
     """A subtitle's lines in groups that belong together.
 
-    Lines of one speaker are one sentence broken to fit the screen; where a line begins with a dash, somebody else
-    speaks.
+    Lines of one speaker are one sentence broken to fit the screen; where a line begins with a dash, with ``>>`` or with
+    a name in capitals (``ANNA:``), somebody else speaks. Names stay. ``<br>`` ends a line too.
 
     Args:
         content: of the subtitle.
@@ -27,20 +30,26 @@ def cue_parts(
         read, escape: resolves a text's entities, and writes them.
     """
     whole = content.rstrip("\n")
-    lines = whole.split("\n")
+    lines, ends = _LINE_END.split(whole)[::2], _LINE_END.split(whole)[1::2]
     apart = any(_SPEAKER.match(line) for line in lines[1:])
     for number, group in enumerate([line] for line in lines) if apart else ((0, lines),):
+        named = _NAME.match(group[0])
+        name = named[0] if named else ""
+        group = [group[0][len(name) :], *group[1:]]
         text = " ".join(line.strip() for line in group).strip()
         pieces = pieces_of(text, (tag.span() for tag in tags.finditer(text)), read)
         pieces = [piece._replace(text="") if tags.fullmatch(piece.raw) else piece for piece in pieces]
-        broken = partial(_broken, lines=len(group), tags=tags)
-        yield "\n" if number else ""
-        yield Passage(pieces, lambda new: escape(one_line(new)), broken, raw="\n".join(group))
+        inside = [] if apart else ends
+        broken = partial(_broken, ends=inside, tags=tags)
+        yield (ends[number - 1] if number else "") + name
+        raw = "".join(chain.from_iterable(zip_longest(group, inside, fillvalue="")))
+        yield Passage(pieces, lambda new: escape(one_line(new)), broken, raw=raw)
     yield content[len(whole) :]
 
 
-def _broken(text: str, lines: int, tags: re.Pattern[str]) -> str:
-    """A text on at most so many lines of about the same length, broken at spaces outside of tags."""
+def _broken(text: str, ends: Sequence[str], tags: re.Pattern[str]) -> str:
+    """A text on lines of about the same length, broken at spaces outside of tags, with at most these ends of lines."""
+    lines = len(ends) + 1
     words = _WORD.findall(text)
     widths = [len(tags.sub("", word)) for word in words]
     whole = sum(widths) + len(words) - 1
@@ -49,7 +58,7 @@ def _broken(text: str, lines: int, tags: re.Pattern[str]) -> str:
         step = own + 1
         border = whole * (done + 1) / lines
         if width and done + 1 < lines and width + step / 2 > border:
-            broken.append("\n")
+            broken.append(ends[done])
             done += 1
         elif width:
             broken.append(" ")

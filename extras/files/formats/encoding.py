@@ -1,7 +1,8 @@
 """Text files as characters and back: UTF-8, with or without a byte-order mark, and UTF-16 and UTF-32 with one.
 
-Other encodings are refused and not guessed (charset-normalizer would): a wrong guess about a legacy encoding reads as
-text, is translated, and goes unnoticed until somebody misses the umlauts.
+Other encodings are read where the file names one, and windows-1252 where its bytes leave little doubt: few letters
+beyond ASCII, all of them of one western language. Nothing else is guessed (charset-normalizer would): a wrong guess
+about a legacy encoding reads as text, is translated, and goes unnoticed until somebody misses the umlauts.
 """
 
 from __future__ import annotations
@@ -33,6 +34,25 @@ _OTHER_TYPES = (
     (b"GIF8", "an image"),
     (b"\x7fELF", "a program"),
 )
+ENCODINGS = {
+    "utf-8": "utf-8", "ascii": "cp1252", "iso8859-1": "cp1252", "cp1252": "cp1252", "iso8859-2": "iso8859-2",
+    "cp1250": "cp1250", "iso8859-15": "iso8859-15", "cp1251": "cp1251", "koi8-r": "koi8-r", "gb2312": "gbk",
+    "gbk": "gbk", "gb18030": "gb18030", "big5": "big5", "shift_jis": "shift_jis", "euc_jp": "euc_jp",
+    "euc_kr": "euc_kr",
+}  # fmt: skip
+"""What is read where a file names it, and as what: browsers read the old western names as windows-1252."""
+_LETTERS = tuple(
+    frozenset(letters + letters.upper())
+    for letters in (
+        "äöüß", "àâæçéèêëîïôœùûüÿ", "áéíñóúüªº", "àèéìíòóùúªº", "áâãàçéêíóôõúüªº", "áèéêëïóöü", "åäöéü", "æøåéòóôü",
+        "áéíóúýðþæö", "àçèéíïòóúü·",
+    )
+)  # fmt: skip
+"""Beyond ASCII: of German, French, Spanish, Italian, Portuguese, Dutch, Swedish and Finnish, Danish and Norwegian,
+Icelandic, Catalan."""
+_SIGNS = frozenset("¡¿«»„“”‚‘’‹›–—…€£§°·•©®™½¼¾²³´×\u00a0")
+_RAISED = re.compile("(?<=[A-Za-z])[¹³¿¡¼¾´]|[¹³¼¾][A-Za-z]")  # where letters of other encodings would be read as signs
+_MOST_LETTERS = 0.25  # of all letters that are not ASCII
 _BINARY = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f]")
 
 
@@ -76,8 +96,11 @@ class Text:
         return "".join(found)
 
     def bytes_of(self, characters: str, errors: str = "strict") -> bytes:
-        """Other characters, written as the file was; ``errors``: what becomes of those that it cannot hold."""
-        return self.mark + characters.encode(self.encoding, errors)
+        """Other characters, written as the file was; in UTF-8 where that cannot hold them and ``errors`` is strict."""
+        try:
+            return self.mark + characters.encode(self.encoding, errors)
+        except UnicodeEncodeError:
+            return characters.encode()
 
 
 def read_text(source: SourceFile, encoding: str = "utf-8") -> Text:
@@ -99,12 +122,32 @@ def text_of(raw: bytes, name: str, encoding: str = "utf-8") -> Text:
     for mark, marked in _MARKS:
         if raw.startswith(mark):
             return Text(_decoded(raw[len(mark) :], marked, name), marked, mark)
-    return Text(_decoded(raw, encoding, name), encoding)
+    western = _western(raw) if encoding == "utf-8" else None
+    return Text(western, "cp1252") if western is not None else Text(_decoded(raw, encoding, name), encoding)
 
 
 def other_type(head: bytes) -> str | None:
     """What a file's first bytes say that it is, where that is a type of its own."""
     return next((what for magic, what in _OTHER_TYPES if head.startswith(magic)), None)
+
+
+def _western(raw: bytes) -> str | None:
+    """The text that bytes are in windows-1252, where they are no UTF-8 and it is plausible; else None."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        pass
+    else:
+        return None
+    try:
+        text = raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return None
+    letters = [sign for sign in text if sign.isalpha()]
+    others = {sign for sign in text if not sign.isascii()} - _SIGNS
+    plausible = any(others <= known for known in _LETTERS) and not _RAISED.search(text) and not _BINARY.search(text)
+    few = sum(not sign.isascii() for sign in letters) <= _MOST_LETTERS * len(letters)
+    return text if plausible and few and letters and other_type(raw[:16]) is None else None
 
 
 def _decoded(raw: bytes, encoding: str, name: str) -> str:

@@ -12,20 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from extras.files.bounds import Bounds, FileRefused, Segment, SourceFile
-from extras.files.formats.encoding import Text, read_text
+from extras.files.formats.encoding import ENCODINGS, Text, read_text
+from extras.files.formats.proofing import in_page
 from service.text.html import HtmlDocument
 from service.text.inline import MarkupBlock
 from service.text.markup import MarkupError, MarkupOptions
 
 _DECLARED = re.compile(rb"""<meta\s[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _HEAD = 4096  # bytes in which a page may name its encoding; browsers look at 1024
-_ENCODINGS = {
-    "utf-8": "utf-8", "ascii": "cp1252", "iso8859-1": "cp1252", "cp1252": "cp1252", "iso8859-2": "iso8859-2",
-    "cp1250": "cp1250", "iso8859-15": "iso8859-15", "cp1251": "cp1251", "koi8-r": "koi8-r", "gb2312": "gbk",
-    "gbk": "gbk", "gb18030": "gb18030", "big5": "big5", "shift_jis": "shift_jis", "euc_jp": "euc_jp",
-    "euc_kr": "euc_kr",
-}  # fmt: skip
-"""What is read, and as what: browsers read the old western names as windows-1252."""
 _OPTIONS = MarkupOptions(max_elements=200_000)
 
 
@@ -44,7 +38,8 @@ def write(source: SourceFile, translations: Sequence[str], result: Path) -> None
     document = _document(text)
     pairs = zip(document.blocks, translations, strict=True)
     blocks = [new if _as_markup(block, source.bounds) else block.render(new) for block, new in pairs]
-    result.write_bytes(text.bytes_of(document.render(blocks), "xmlcharrefreplace"))
+    page = in_page(document.render(blocks), source.target)
+    result.write_bytes(text.bytes_of(page, "xmlcharrefreplace"))
 
 
 def _as_markup(block: MarkupBlock, bounds: Bounds) -> bool:
@@ -69,7 +64,7 @@ def _text(source: SourceFile) -> Text:
         return read_text(source)
     label = declared[1].decode("ascii")
     try:
-        encoding = _ENCODINGS[codecs.lookup(label).name]
+        encoding = ENCODINGS[codecs.lookup(label).name]
     except (LookupError, ValueError) as error:
         message = f"the page says that it is written in {label}, which is not read; save it as UTF-8"
         raise FileRefused.broken(message) from error

@@ -1,8 +1,9 @@
 """Markdown: paragraphs, headings, list items and table cells, with emphasis and links as marks of the text.
 
-Code, HTML, front matter, addresses, pictures and definitions stay, and everything between the texts comes back byte for
-byte. ``markdown-it-py`` says which lines hold text and what stands in them; where its pieces begin and end in the file,
-which it does not say, is noted as its rules find them.
+Line breaks, and lines that hold a dialect's signs, are borders of texts. Code, HTML, front matter, addresses, pictures
+and references stay, and everything between the texts comes back byte for byte. ``markdown-it-py`` says which lines hold
+text and what stands in them; where its pieces begin and end in the file, which it does not say, is noted as its rules
+find them.
 """
 
 from __future__ import annotations
@@ -33,8 +34,20 @@ from extras.files.formats.txt import one_line
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
 _SIGNS = re.compile(
     r"^\[\^[^\]\n]+\]:|\[\^[^\]\n]+\]|^\[[ xX]\](?= )|^:{3,}.*|\{[#.:][^{}\n]*\}|\$(?! )[^$\n]+(?<! )\$(?!\d)"
+    r"|(?<=\w)([~^])[^~^\s]{1,40}\1|\+\+[^+\s](?:[^\n]{0,40}[^+\s])?\+\+"
 )
-"""What dialects have: footnotes, tasks, containers, attributes, formulas."""
+"""What dialects have: footnotes, tasks, containers, attributes, formulas, letters below and above the line, keys."""
+_LINE = re.compile(
+    r"""\[![A-Za-z]+\][+-]?(?:[ ]+(?P<alert>.*\S))?[ ]*$
+    | (?:\{\{[<%].*[>%]\}\}|\{%.*%\})[ ]*$
+    | (?:!!!|\?\?\?\+?)[ ]+[\w-]+(?:[ ][\w -]+)?(?:[ ]+"(?P<note>[^"]*)")?[ ]*$
+    | ===[!+]?[ ]+"(?P<tab>[^"]*)"[ ]*$
+    | (?P<definition>:[ \t]+)(?=\S)""",
+    re.VERBOSE,
+)
+"""Lines of dialects: alerts, tags of site generators, notes and tabs of MkDocs; what begins a definition."""
+_TITLES = ("alert", "note", "tab")
+_BREAK = re.compile(r"\\?\n|<br\s*/?>", re.IGNORECASE)
 _FORMULA = re.compile(r"\$\$[^$]*\$\$\s*")  # on lines of its own
 _SPECIAL = r"[\\`*]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\](?=[(\[:])|~(?=~)|&(?=#?\w+;)"
 _WRITTEN = {
@@ -102,14 +115,52 @@ def _parts(characters: str) -> Iterator[Part]:
         places = _places(token, lines, starts, done if kind.startswith("t") else None)
         if places is None or places[0] < done or (kind == "paragraph_open" and _FORMULA.fullmatch(token.content)):
             continue
-        yield characters[done : places[0]]
         content = "\n".join(line.lstrip(" \t") for line in token.content.split("\n"))
-        found: list[Token] = []
-        parser.inline.parse(content, parser, environment, found)
-        pieces = list(_pieces(found, content, characters, places))
-        yield Passage(pieces, partial(_escape, _WRITTEN[kind]), raw=characters[places[0] : places[-1]])
-        done = places[-1]
+        for start, end in _stretches(content):
+            tokens: list[Token] = []
+            parser.inline.parse(content[start:end], parser, environment, tokens)
+            found = _pieces(tokens, content[start:end], characters, places[start : end + 1])
+            for pieces, first, last in _between_breaks(list(found)):
+                begin, behind = places[start + first], places[start + last]
+                yield characters[done:begin]
+                yield Passage(pieces, partial(_escape, _WRITTEN[kind]), raw=characters[begin:behind])
+                done = behind
     yield characters[done:]
+
+
+def _stretches(content: str) -> Iterator[tuple[int, int]]:
+    """Start and end of the texts of a block: lines of dialects' signs end one, and hold a title at most."""
+    start = place = 0
+    for line in content.split("\n"):
+        sign = _LINE.match(line)
+        if sign:
+            if place > start:
+                yield start, place - 1
+            yield from ((place + sign.start(name), place + sign.end(name)) for name in _TITLES if sign[name])
+            goes_on = sign["definition"] is not None
+            start = place + (sign.end("definition") if goes_on else len(line) + 1)
+        place += len(line) + 1
+    if place - 1 > start:
+        yield start, place - 1
+
+
+def _between_breaks(found: Sequence[tuple[PassagePiece, int]]) -> Iterator[tuple[list[PassagePiece], int, int]]:
+    """The pieces of a text without its line breaks, but for those within a mark; and where each text begins and ends.
+
+    Args:
+        found: pieces, and where each ends.
+    """
+    pieces: list[PassagePiece] = []
+    depth = first = last = 0
+    for piece, end in found:
+        depth += (piece.role is PieceRole.OPEN) - (piece.role is PieceRole.CLOSE)
+        if piece.role is PieceRole.KEPT and not depth and _BREAK.match(piece.raw):
+            yield pieces, first, last
+            pieces, first = [], end
+        else:
+            pieces.append(piece)
+        last = end
+    yield pieces, first, last
 
 
 def _places(token: Token, lines: Sequence[str], starts: Sequence[int], done: int | None) -> list[int] | None:
@@ -134,8 +185,13 @@ def _places(token: Token, lines: Sequence[str], starts: Sequence[int], done: int
     return found
 
 
-def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequence[int]) -> Iterator[PassagePiece]:
-    """The tokens of a text with what they were written as; markers, and text between noted tokens, are literal."""
+def _pieces(
+    tokens: Sequence[Token], content: str, characters: str, places: Sequence[int]
+) -> Iterator[tuple[PassagePiece, int]]:
+    """The tokens of a text with what they were written as, and where in it each ends.
+
+    Markers, and text between noted tokens, are literal.
+    """
     place = label = 0
 
     def written(start: int, end: int) -> str:
@@ -146,33 +202,32 @@ def _pieces(tokens: Sequence[Token], content: str, characters: str, places: Sequ
         token = tokens[number]
         start, end = token.meta.get(_AT, (None, None))
         if start is not None and start > place:  # spaces in front of a line end
-            yield PassagePiece(PieceRole.TEXT, written(place, start), content[place:start])
+            yield PassagePiece(PieceRole.TEXT, written(place, start), content[place:start]), start
             place = start
         if token.type == "link_open" and token.markup == "autolink":
             number += 2
             end = tokens[number].meta[_AT][1]
-            yield PassagePiece(PieceRole.KEPT, written(place, end), content[place + 1 : end - 1])
+            yield PassagePiece(PieceRole.KEPT, written(place, end), content[place + 1 : end - 1]), end
         elif token.type == "link_open":
             label = end = place + 1
-            yield PassagePiece(PieceRole.OPEN, written(place, end))
+            yield PassagePiece(PieceRole.OPEN, written(place, end)), end
         elif token.type.endswith(("_open", "_close")):
             end = end or place + len(token.markup)
             raw = written(place, end)
             if token.type == "link_close" and raw in ("]", "][]"):  # its text is also what it refers to
                 raw = f"][{one_line(content[label:place])}]"
-            yield PassagePiece(PieceRole.OPEN if token.nesting > 0 else PieceRole.CLOSE, raw)
+            yield PassagePiece(PieceRole.OPEN if token.nesting > 0 else PieceRole.CLOSE, raw), end
         elif token.type == "text":
             end = place + len(token.content)
             for piece in _text(content[place:end]):
                 behind = place + len(piece.raw)
-                yield piece._replace(raw=written(place, behind))
+                yield piece._replace(raw=written(place, behind)), behind
                 place = behind
         elif token.type in ("text_special", "softbreak"):
-            yield PassagePiece(PieceRole.TEXT, written(place, end), token.content or " ")
+            yield PassagePiece(PieceRole.TEXT, written(place, end), token.content or " "), end
         else:
-            yield PassagePiece(
-                PieceRole.KEPT, written(place, end), token.content if token.type == "code_inline" else ""
-            )
+            shown = token.content if token.type == "code_inline" else ""
+            yield PassagePiece(PieceRole.KEPT, written(place, end), shown), end
         place, number = end, number + 1
 
 
@@ -182,7 +237,7 @@ def _text(text: str) -> Iterator[PassagePiece]:
     for sign in (*_SIGNS.finditer(text), None):
         yield from message(text[done : sign.start() if sign else None])
         if sign:
-            yield PassagePiece(PieceRole.KEPT, sign[0], "" if sign[0].startswith(("[", ":")) else sign[0])
+            yield PassagePiece(PieceRole.KEPT, sign[0], "" if sign[0].startswith(("[", ":", "{")) else sign[0])
             done = sign.end()
 
 

@@ -6,12 +6,15 @@ place with lxml, and every other member of the archive is copied as it is. pytho
 part that they know anew and reach neither text boxes nor notes nor comments; what they are good for is the proof in the
 tests that the result opens elsewhere. Text of charts, masters and layouts, formulas and their results, names of sheets
 and the document's properties are not translated. Nor are the names of a table's columns, which formulas and pivot
-tables refer to. Documents embedded in a document are copied unopened, so there is nothing to nest.
+tables refer to, nor cells whose text formulas, validations, conditional formats or filters compare with: the sheet
+would show other results. Documents embedded in a document are copied unopened, so there is nothing to nest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,9 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from extras.files.bounds import FileRefused, Segment, SourceFile
 from extras.files.formats.archive import Package, open_package, parse_xml, rewrite
+from extras.files.formats.formulas import ComparedTexts, literals_of
 from extras.files.formats.paragraphs import Stretch, paragraphs_of, stretches
+from extras.files.formats.proofing import in_slides, in_word
 
 _TYPES = "[Content_Types].xml"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -60,6 +65,13 @@ _KINDS = {
         ("table", "pivotCacheDefinition"),
     ),
 }  # fmt: skip
+_MARKED: Mapping[str, Callable[[bytes, str], bytes]] = {"docx": in_word, "pptx": in_slides}
+"""What has the language of its texts changed, and how."""
+_WITH_FORMULAS = tuple(f"{_OFFICE}spreadsheetml.{part}+xml" for part in ("sheet.main", "worksheet", "table"))
+_FORMULA = re.compile(
+    r"<(?:\w+:)?(?:f|formula|formula1|formula2|definedName|calculatedColumnFormula|totalsRowFormula)\b[^>]*>([^<]*)<"
+)
+_FILTER = re.compile(r'<(?:\w+:)?(?:filter|customFilter)\b[^>]*?\sval="([^"]*)"')
 _COLUMNS = ("tableColumn", "cacheField")
 
 
@@ -82,6 +94,10 @@ def write(source: SourceFile, translations: Sequence[str], result: Path) -> None
                 tree = root.getroottree()
                 standalone = tree.docinfo.standalone
                 changed[name] = etree.tostring(tree, xml_declaration=True, encoding="UTF-8", standalone=standalone)
+        for name, raw in _marked(package):
+            new = _MARKED[source.ending](changed.get(name, raw), source.target)
+            if new != raw:
+                changed[name] = new
         rewrite(package.archive, changed, result)
 
 
@@ -102,19 +118,42 @@ def _parts(package: Package) -> Iterator[tuple[str, Any, Iterator[Stretch]]]:
     kind = _KINDS[package.source.ending]
     names = _names(package, kind)
     columns = _columns(package, [name for type_ in kind.names for name in names.get(type_, ())])
+    compared = _compared(package, names) if kind is _KINDS["xlsx"] else ComparedTexts(())
     for type_ in kind.parts:
         for name in names.get(type_, ()):
             raw = package.read(name)
             if type_.endswith(".worksheet+xml") and b"inlineStr" not in raw:
                 continue
             root = parse_xml(raw)
-            yield name, root, _stretches(root, columns)
+            yield name, root, _stretches(root, columns, compared)
 
 
-def _stretches(root: Any, columns: frozenset[str]) -> Iterator[Stretch]:
+def _marked(package: Package) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the parts that say which language texts are in."""
+    kind = _KINDS[package.source.ending]
+    names = _names(package, kind)
+    types = (*kind.parts, f"{_OFFICE}wordprocessingml.styles+xml") if package.source.ending in _MARKED else ()
+    for name in (name for type_ in types for name in names.get(type_, ())):
+        yield name, package.archive.read(name)
+
+
+def _stretches(root: Any, columns: frozenset[str], compared: ComparedTexts) -> Iterator[Stretch]:
     for paragraph in paragraphs_of(root):
-        if not columns or "".join(paragraph.itertext()) not in columns:
+        text = "".join(paragraph.itertext()) if columns or compared else ""
+        if not text or not (text in columns or text in compared):
             yield from stretches(paragraph)
+
+
+def _compared(package: Package, names: dict[str, list[str]]) -> ComparedTexts:
+    """Texts that a workbook's formulas and filters compare cells with."""
+    holding = [name for type_ in _WITH_FORMULAS for name in names.get(type_, ())]
+    found: list[str] = []
+    for name in holding:
+        raw = package.archive.read(name).decode("utf-8", "replace")
+        for formula in _FORMULA.finditer(raw):
+            found += literals_of(html.unescape(formula[1]))
+        found += (html.unescape(value[1]) for value in _FILTER.finditer(raw))
+    return ComparedTexts(found)
 
 
 def _columns(package: Package, names: Sequence[str]) -> frozenset[str]:

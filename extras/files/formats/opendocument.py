@@ -1,17 +1,22 @@
 """OpenDocument texts, presentations and tables: paragraphs of the body, text boxes, notes, headers and footers.
 
-Deleted text of tracked changes, document properties, charts and scripts are copied as they are.
+Deleted text of tracked changes, document properties, charts and scripts are copied as they are. So are cells whose text
+a table's formulas, validations, conditions or filters compare with: the table would show other results.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from extras.files.bounds import FileRefused
 from extras.files.formats.archive import Package, encrypted, package_format
 from extras.files.formats.encoding import Text
+from extras.files.formats.formulas import ComparedTexts, literals_of
 from extras.files.formats.passages import Parts
+from extras.files.formats.proofing import in_open_document
 from extras.files.formats.xml import Element, XmlRules, decode_xml, read_xml
 
 _KINDS = {"odt": "text", "odp": "presentation", "ods": "spreadsheet"}
@@ -19,6 +24,9 @@ _TYPE = "application/vnd.oasis.opendocument."
 _MANIFEST = "META-INF/manifest.xml"
 _TEXT = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 _VALUE = re.compile(r"""\soffice:string-value\s*=\s*(?:"[^"]*"|'[^']*')""")
+_CONDITION = re.compile(
+    r"""\s(table:formula|table:condition|table:expression|table:value|style:condition|calcext:value)\s*=\s*"([^"]*)\""""
+)
 _RULES = XmlRules(
     paragraphs=frozenset(("text:p", "text:h")),
     inline=frozenset(("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base")),
@@ -37,13 +45,24 @@ def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
         raise FileRefused.wrong_type(ending, f"a file of the type {kind}")
     if package.has(_MANIFEST) and b"encryption-data" in package.read(_MANIFEST):
         raise encrypted()
+    rules = _RULES
     for name in filter(package.has, ("content.xml", "styles.xml")):
         text = decode_xml(package.read(name), ending)
-        root = read_xml(text.characters)
+        root = read_xml(in_open_document(text.characters, package.source.target))
+        if (ending, name) == ("ods", "content.xml"):
+            rules = replace(rules, fixed=_compared(text.characters))
         if not any(element.token.attributes.get("xmlns:text") == _TEXT for element in root.elements):
             raise FileRefused.broken("the document's XML has unusual prefixes; save it again with its own program")
         _drop_values(root)
-        yield name, text, tuple(_RULES.parts(root))
+        yield name, text, tuple(rules.parts(root))
+
+
+def _compared(characters: str) -> ComparedTexts:
+    """Texts that a table's formulas, validations, conditions and filters compare cells with."""
+    found = [html.unescape(value[2]) for value in _CONDITION.finditer(characters) if value[1] == "table:value"]
+    for condition in _CONDITION.finditer(characters):
+        found += literals_of(html.unescape(condition[2]))
+    return ComparedTexts(found)
 
 
 read, write = package_format(_members)

@@ -275,17 +275,82 @@ def text_format(
 
 
 _PROTECTED = Protector.of(KEPT)
-_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d{1,3}(?=\s*/?>))[^<>]*?(/?)>")
 
 
 _CODE = re.compile(r"[!-~\u00a1-\u024f]*(?:[\d_/\\@=<>{}$%&+*~^|#\[\]]|\w[.:]\w|[a-z][A-Z])[!-~\u00a1-\u024f]*")
-_FORMS = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # of ICU: texts within a placeholder
+_FORMS = re.compile(r"\{\s*[\w.]+\s*,\s*(plural|select|selectordinal)\s*,(?:\s*offset:\d+)?")
+_FORM = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
+_FORMS_END = re.compile(r"\s*\}")
+_BRACES = re.compile(r"''|'[{}][^']*(?:'|\Z)|[{}]")  # and what is quoted
+_PRIVATE = re.compile("[\ue000-\uf8ff]")  # of Unicode: no text, but what a format puts in the place of something
+_ALONE = re.compile(rf"{_PRIVATE.pattern}|</?\d{{1,3}}\s*/?>")
+_NUMBER = re.compile(f"{_ALONE.pattern}|#")  # which # stands for in a form
+_QUOTED = re.compile(r"'[{}#|][^']*(?:'|\Z)")
+_APOSTROPHE = re.compile(r"'(?=[{}#|']|\Z)")  # which would begin a quotation
 
 
-def message(text: str) -> list[PassagePiece]:
-    """A program's message: its tags are marks, its placeholders and addresses are kept."""
-    places = [span for span, _ in _PROTECTED.find(text)]
-    return pieces_of(text, [(span.start, span.end) for span in places])
+def message(text: str, write: Callable[[str], str] = str) -> list[PassagePiece]:
+    """A program's message: its tags are marks, its placeholders and addresses are kept.
+
+    Of ICU's forms for numbers and cases (``{n, plural, one {# file} other {# files}}``) each is translated by itself.
+
+    Args:
+        text: the message.
+        write: writes a part of it as the file does.
+    """
+    found: list[PassagePiece] = []
+    done = 0
+    for head in _FORMS.finditer(text):
+        if head.start() < done:
+            continue
+        forms = _forms_of(text, head, write)
+        if forms is None:
+            return [PassagePiece(PieceRole.KEPT, write(text))]
+        end, parts = forms
+        found += _simple(text[done : head.start()], write)
+        found.append(PassagePiece(PieceRole.KEPT, write(text[head.start() : end]), inner=parts))
+        done = end
+    return found + _simple(text[done:], write)
+
+
+def has_forms(text: str) -> bool:
+    """Whether a message has ICU's forms for numbers or cases in it."""
+    return _FORMS.search(text) is not None
+
+
+def _forms_of(text: str, head: re.Match[str], write: Callable[[str], str]) -> tuple[int, Parts] | None:
+    """Where forms end that begin with ``head``, and their parts; None where they are not well-formed."""
+    parts: list[Part] = [write(head[0])]
+    place = head.end()
+    while form := _FORM.match(text, place):
+        depth, end = 1, form.end()
+        for brace in _BRACES.finditer(text, end):
+            depth += (brace[0] == "{") - (brace[0] == "}")
+            if not depth:
+                end = brace.start()
+                break
+        if depth:
+            return None
+        inner = text[form.end() : end]
+        pieces = message(inner, write) if has_forms(inner) else _simple(inner, write, head[1])
+        parts += [write(form[0]), Passage(pieces, lambda new: write(_APOSTROPHE.sub("''", new))), "}"]
+        place = end + 1
+    last = _FORMS_END.match(text, place)
+    return (last.end(), (*parts, write(last[0]))) if last and len(parts) > 1 else None
+
+
+def _simple(text: str, write: Callable[[str], str], form: str = "") -> list[PassagePiece]:
+    """A message without forms, or one of ``form``: ``plural``, ``selectordinal`` or ``select``."""
+    signs = _NUMBER if form.startswith(("plural", "selectordinal")) else _ALONE
+    found = ((span.start, span.end) for span, _ in _PROTECTED.find(text))
+    quoted = (match.span() for match in _QUOTED.finditer(text)) if form else ()
+    places: list[tuple[int, int]] = []
+    candidates = (*quoted, *found, *(sign.span() for sign in signs.finditer(text)))
+    for start, end in sorted(candidates, key=lambda place: place[0]):  # of those that begin alike the first stays
+        if not places or start >= places[-1][1]:
+            places.append((start, end))
+    return [piece._replace(raw=write(piece.raw)) for piece in pieces_of(text, places)]
 
 
 def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str], str] = str) -> list[PassagePiece]:
@@ -317,16 +382,13 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
         if tag and not tag[1] and not tag[3]:
             opened.append((len(found), name))
             names[name] += 1
-        found.append(PassagePiece(PieceRole.KEPT, raw, "" if tag else raw))
+        found.append(PassagePiece(PieceRole.KEPT, raw, "" if tag or _PRIVATE.fullmatch(raw) else raw))
     return [*found, PassagePiece(PieceRole.TEXT, text[done:], read(text[done:]))] if done < len(text) else found
 
 
 def is_prose(text: str) -> bool:
-    """Whether a program's string is for people: a single word with a sign or a capital in it reads like code.
-
-    Nor are messages with forms for numbers, whose texts stand in what looks like a placeholder.
-    """
-    return is_translatable(text) and not _CODE.fullmatch(text.strip()) and not _FORMS.search(text)
+    """Whether a program's string is for people: a single word with a sign or a capital in it reads like code."""
+    return is_translatable(text) and not _CODE.fullmatch(text.strip())
 
 
 def _wordy(piece: PassagePiece) -> bool:

@@ -6,19 +6,32 @@ the plural's. A template, and a catalogue of another language, gets as many as t
 here. Entries are marked ``fuzzy`` where people must look: more than two forms, and messages whose unnumbered
 placeholders changed places. Comments, references, order and obsolete entries come back byte for byte.
 
+Where most messages are keys (``home.title``), their translations are the text: those of a catalogue in another language
+are translated, and what has none yet stays empty.
+
 Read here and not by polib, which writes every entry anew: wrapped otherwise, and without what it does not know.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from extras.files.bounds import FileRefused, Segment, SourceFile
-from extras.files.formats.encoding import Text, read_text
-from extras.files.formats.passages import Following, Part, Parts, Passage, message, segments_of, text_format
+from extras.files.formats.encoding import ENCODINGS, Text, read_text
+from extras.files.formats.passages import (
+    Following,
+    Part,
+    Parts,
+    Passage,
+    is_prose,
+    message,
+    segments_of,
+    text_format,
+)
 from service.text.languages import bare_code, base_code
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -35,6 +48,8 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _WRITTEN = str.maketrans({value: f"\\{letter}" for letter, value in (_ESCAPES | {"\\": "\\", '"': '"'}).items()})
 _ARGUMENT = re.compile(r"%(?!\d+\$|\(|%)[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|[Lzjt])?[A-Za-z@](?!\w)|\{\}")
 _LANGUAGE = re.compile(r"(Language:[ ]?)([^\\\"\n]*)")
+_NAMED = re.compile(rb"charset=([A-Za-z0-9_.:-]{1,40})")
+_HEAD = 4096  # bytes in which a catalogue names its encoding
 _CHARSET = re.compile(r"charset=([^\\\"\s;]+)")
 _PLURALS = re.compile(r"""(Plural-Forms:[ ]?)((?:[^\\"\n]|"[ \t]*\n[ \t]*")*)""")
 _FORM = re.compile(r"msgstr(?:\[\d+\])?")
@@ -57,26 +72,51 @@ _RULE_OF = {code: rule for rule, codes in _RULES.items() for code in codes.split
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
-    text = read_text(source).unix(lone=False)
+    text = replace(read_text(source, _encoding(source)), encoding="utf-8").unix(lone=False)
     return text, tuple(_parts(text.characters, source))
 
 
+def _encoding(source: SourceFile) -> str:
+    """The encoding that the catalogue says it is in. Raises FileRefused where it is not read."""
+    with source.path.open("rb") as file:
+        named = _NAMED.search(file.read(_HEAD))
+    label = named[1].decode("ascii") if named else "utf-8"
+    if label.lower() in ("charset", "ascii", "us-ascii"):
+        return "utf-8"
+    try:
+        return ENCODINGS[codecs.lookup(label).name]
+    except (LookupError, ValueError) as error:
+        message = (
+            f"the catalogue says that it is written in {label}, which is not read; convert it with msgconv -t UTF-8"
+        )
+        raise FileRefused.broken(message) from error
+
+
 read, write = text_format(_document)
-"""The catalogue with those messages translated."""
+"""The catalogue with those messages translated, in UTF-8."""
 
 
 def _parts(characters: str, source: SourceFile) -> Iterator[Part]:
     anew, forms = False, 0
-    for statements in _entries(characters):
-        entry = _Entry.of(statements, forms)
-        if entry.texts == [""]:
+    entries = list(_entries(characters))
+    keyed = _has_keys(entries)
+    for statements in entries:
+        entry = _Entry.of(statements, forms, keyed)
+        if statements[0].name == "msgid" and not statements[0].value:
             named = _LANGUAGE.search(entry.raw)
             language = named[2].strip() if named else ""
             anew = bool(language) and base_code(language) != base_code(source.target)
             header, forms = _with_plurals(_header(entry.raw, source.target), source.target, anew=anew)
             yield header
         else:
-            yield entry if anew or not entry.finished else entry.raw
+            yield entry if anew or not (keyed or entry.finished) else entry.raw
+
+
+def _has_keys(entries: Sequence[Sequence[_Statement]]) -> bool:
+    """Whether the messages of a catalogue are keys, and its texts the translations: most messages read like code."""
+    messages = [one.value for statements in entries for one in statements if one.name == "msgid"]
+    keys = [text for text in messages if text and not is_prose(text)]
+    return 2 * len(keys) > sum(map(bool, messages))
 
 
 def _entries(characters: str) -> Iterator[list[_Statement]]:
@@ -132,12 +172,21 @@ class _Entry:
     forms: list[str]
 
     @classmethod
-    def of(cls, statements: Sequence[_Statement], count: int) -> _Entry:
-        """An entry; ``count``: forms that it is to have where it has a plural; 0 = as many as it has."""
+    def of(cls, statements: Sequence[_Statement], count: int, keyed: bool = False) -> _Entry:
+        """An entry.
+
+        Args:
+            statements: of it.
+            count: forms that it is to have where it has a plural; 0 = as many as it has.
+            keyed: whether its message is a key; what is translated is its translation then, if it has one.
+        """
         raw = _joined(statements)
+        given = [one.value for one in statements if one.name.startswith("msgstr")]
         if count and any(one.name == "msgid_plural" for one in statements):
             statements = _with_forms(statements, count)
         texts = [one.value for one in statements if one.name in ("msgid", "msgid_plural")]
+        if keyed and any(texts):
+            texts = [given[0], given[-1]] if len(texts) > 1 else given
         forms = [one.value for one in statements if one.name.startswith("msgstr")]
         return cls(raw, statements, texts[-1:] if len(forms) == 1 else texts, forms)
 
@@ -219,9 +268,6 @@ def _has_moved(text: str, translation: str) -> bool:
 def _header(raw: str, target: str) -> str:
     """The catalogue's header with the language that it is in from now on, and with the encoding that it is in."""
     charset = _CHARSET.search(raw)
-    if charset and charset[1].lower() not in ("utf-8", "utf8", "charset", "ascii", "us-ascii"):
-        message = f"the catalogue says that it is written in {charset[1]}; convert it with msgconv -t UTF-8"
-        raise FileRefused.broken(message)
     raw = _CHARSET.sub("charset=UTF-8", raw) if charset and "utf" not in charset[1].lower() else raw
     found = _LANGUAGE.search(raw)
     if found is None or base_code(found[2].strip()) == base_code(target):

@@ -2,14 +2,15 @@
 
 A target stays where it has text and its state is not one that asks for a translation (``new``, ``needs-...``,
 ``initial``); where the file is in another target language than is asked for, all are new. New targets are marked: in
-1.2 ``needs-review-translation``, in 2 ``translated``.
+1.2 ``needs-review-translation``, in 2 ``translated``; no such unit is ``approved``. Where a translation tool has cut a
+source into segments (``seg-source``), each is translated by itself, into a segment of its own.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from extras.files.bounds import FileRefused, SourceFile
@@ -20,6 +21,7 @@ from extras.files.formats.passages import (
     Passage,
     PassagePiece,
     PieceRole,
+    has_forms,
     message,
     text_format,
 )
@@ -28,7 +30,13 @@ from service.text.languages import base_code
 
 _RULES = XmlRules(paragraphs=frozenset(), inline=frozenset(("g", "mrk", "pc")), spaced=True)
 _SKIPPED = ("alt-trans", "note", "header", "metadata", "originalData", "matches", "glossary")
+_BEGINS = re.compile(
+    r"""<(?:bpt\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="START_(?P<name>\w+?)(?:_\d+)?")"""
+)
+_ENDS = re.compile(r"""<(?:ept\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="CLOSE_(?P<name>\w+?)(?:_\d+)?")""")
+_PRIVATE = 0xE000  # first code point that Unicode gives no character
 _UNFINISHED = re.compile(r"new|initial|needs-(?:adaptation|l10n|translation)")
+_APPROVED = re.compile(r"""(\sapproved\s*=\s*["'])yes""")
 _STATE = re.compile(r"""(\sstate\s*=\s*["'])[^"']*""")
 
 
@@ -83,13 +91,21 @@ class _Xliff:
     def _unit(self, unit: Element) -> Iterator[Part]:
         source, target = unit.find("source"), unit.find("target")
         state = (unit if self.second else target or unit).token.attributes.get("state", "")
-        finished = target and target.text.strip() and not _UNFINISHED.match(state)
-        if source is None or (finished and not self.anew):
+        done = None if target is None or self.anew or _UNFINISHED.match(state) else target
+        segmented = unit.find("seg-source")
+        segments = dict(_segments(segmented)) if segmented else {}
+        kept = dict(_segments(done)) if done and segments else {}
+        finished = done and done.text.strip() and all(name in kept and kept[name].text.strip() for name in segments)
+        if source is None or finished:
             yield unit.raw
             return
-        yield _STATE.sub(r"\g<1>translated", unit.token.raw) if self.second else unit.token.raw
-        filled = (self._opening(target), Passage(tuple(_pieces(source)), _escape), "</target>")
-        behind = unit.find("seg-source") or source
+        if self.second:
+            yield _STATE.sub(r"\g<1>translated", unit.token.raw)
+        else:
+            yield _APPROVED.sub(r"\g<1>no", unit.token.raw)
+        inside = tuple(_filled(done if kept else segmented, segments, kept)) if segmented and segments else ()
+        filled = (self._opening(target), *(inside or (Passage(tuple(_pieces(source)), _escape),)), "</target>")
+        behind = segmented or source
         for child in unit.children:
             if child is target:
                 yield from filled
@@ -104,18 +120,101 @@ class _Xliff:
             return "<target>" if self.second else '<target state="needs-review-translation">'
         raw = target.token.raw
         raw = raw if target.closing else raw.rstrip("/> ") + ">"
-        return raw if self.second else _STATE.sub(r"\g<1>needs-review-translation", raw)
+        if self.second:
+            return raw
+        stated = raw if _STATE.search(raw) else f'{raw[:-1]} state="">'
+        return _STATE.sub(r"\g<1>needs-review-translation", stated)
 
 
 def _escape(text: str) -> str:
     return escape(text, spaced=True)
 
 
+def _segments(element: Element) -> Iterator[tuple[str, Element]]:
+    """The segments that a translation tool has cut a text into, by their names."""
+    for child in element.elements:
+        if child.name == "mrk" and child.token.attributes.get("mtype") == "seg":
+            yield child.token.attributes.get("mid", ""), child
+        else:
+            yield from _segments(child)
+
+
+def _filled(element: Element | None, segments: Mapping[str, Element], kept: Mapping[str, Element]) -> Iterator[Part]:
+    """What a target holds: the segments that are finished as they are, a translation of each other one, in order.
+
+    Args:
+        element: target or segmented source, as which the new target is laid out.
+        segments: of the source, by their names.
+        kept: of the target.
+    """
+    found: set[str] = set()
+
+    def laid_out(element: Element) -> Iterator[Part]:
+        for child in element.children:
+            if not isinstance(child, Element):
+                yield child.raw
+            elif child.name != "mrk" or child.token.attributes.get("mtype") != "seg":
+                yield from (child.token.raw, *laid_out(child), child.closing)
+            else:
+                name = child.token.attributes.get("mid", "")
+                found.add(name)
+                yield from segment(name, child)
+
+    def segment(name: str, written: Element) -> Iterator[Part]:
+        if name not in segments or (name in kept and kept[name].text.strip()):
+            yield kept.get(name, written).raw
+        else:
+            raw = written.token.raw if written.closing else written.token.raw.rstrip("/> ") + ">"
+            yield from (raw, Passage(tuple(_pieces(segments[name])), _escape), "</mrk>")
+
+    if element is not None:
+        yield from laid_out(element)
+    for name, written in segments.items():
+        if name not in found:
+            yield from segment(name, written)
+
+
 def _pieces(source: Element) -> Iterator[PassagePiece]:
-    """The source's elements, and in its texts what programs fill in."""
-    for piece in _RULES.pieces(source.children):
-        if piece.role is not PieceRole.TEXT:
-            yield piece
-            continue
-        for inner in message(piece.text):
-            yield inner._replace(raw=html.escape(inner.raw, quote=False))
+    """The source's elements, and in its texts what programs fill in.
+
+    Forms for numbers that have elements in them are read with a private character in the place of each.
+    """
+    if has_forms(source.text) and any(source.elements):
+        raws = {chr(_PRIVATE + number): child.raw for number, child in enumerate(source.elements)}
+        marks = iter(raws)
+        text = "".join(next(marks) if isinstance(child, Element) else child.text for child in source.children)
+        yield from message(text, lambda part: "".join(raws.get(sign) or _escape(sign) for sign in part))
+        return
+    pieces = list(_RULES.pieces(source.children))
+    for piece in _paired(pieces):
+        yield from message(piece.text, _raw) if piece.role is PieceRole.TEXT else (piece,)
+
+
+def _raw(text: str) -> str:
+    return html.escape(text, quote=False)
+
+
+def _paired(pieces: Sequence[PassagePiece]) -> list[PassagePiece]:
+    """The pieces with elements that begin and end a mark together as such: ``bpt`` and ``ept``, Angular's ``x``."""
+    found = list(pieces)
+    opened: list[tuple[int, str]] = []  # by their numbers; without a name what is a mark already
+    for number, piece in enumerate(pieces):
+        begins, ends = _BEGINS.match(piece.raw), _ENDS.match(piece.raw)
+        if piece.role is PieceRole.OPEN:
+            opened.append((number, ""))
+        elif piece.role is PieceRole.CLOSE:
+            while opened[-1][1]:
+                opened.pop()
+            opened.pop()
+        elif piece.role is PieceRole.KEPT and begins:
+            opened.append((number, begins["pair"] or begins["name"]))
+        elif piece.role is PieceRole.KEPT and ends:
+            name = ends["pair"] or ends["name"]
+            inner = [mark for _, mark in opened]
+            if name in inner and "" not in inner[len(inner) - inner[::-1].index(name) :]:
+                while opened[-1][1] != name:
+                    opened.pop()
+                place, _ = opened.pop()
+                found[place] = found[place]._replace(role=PieceRole.OPEN)
+                found[number] = found[number]._replace(role=PieceRole.CLOSE)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from extras.files.bounds import FileRefused
@@ -68,6 +68,7 @@ class XmlRules:
         skipped: in which nothing is translated.
         readings: that say how a text is read (ruby); of a translation they would be wrong, and are emptied.
         spaced: whether white space is kept as it is; else a run of it is a space.
+        fixed: texts of paragraphs that stay.
     """
 
     paragraphs: frozenset[str]
@@ -77,11 +78,12 @@ class XmlRules:
     skipped: frozenset[str] = frozenset()
     readings: frozenset[str] = frozenset()
     spaced: bool = False
+    fixed: Container[str] = ()
 
     def parts(self, element: Element) -> Iterator[Part]:
         """An element's parts. Raises RecursionError where it is nested too deeply."""
         yield element.token.raw
-        if self._stays(element):
+        if self._stays(element) or (element.name in self.paragraphs and element.text in self.fixed):
             yield "".join(child.raw for child in element.children)
         elif element.name in self.paragraphs:
             yield from self._stretches(element)

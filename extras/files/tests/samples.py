@@ -317,15 +317,17 @@ SAMPLES: dict[str, tuple[bytes, list[str]]] = {
     "html": (b"<p>guten <b>morgen</b></p>\n<p>das haus</p>", ["guten <b>morgen</b>", "das haus"]),
     "json": (
         STRINGS.encode(),
-        ["guten morgen", 'wo ist <code id="o1">{{name}}</code>?', 'eins\nzwei "drei"'],
+        [
+            "guten morgen", 'wo ist <code id="o1">{{name}}</code>?', "ein haus", '<code id="o0">#</code> häuser',
+            'eins\nzwei "drei"',
+        ],
     ),
     "md": (
         MARKDOWN.encode(),
         [
             'Das <span id="s1">Haus</span>', "Kapitel eins",
-            'Wo ist <span id="s1">der bahnhof</span> <span id="s5">heute</span>? Siehe <code id="o9">make test</code>'
-            '  <img id="o11">und <code id="o13">https://example.org</code>, <img id="o15"> *kein* stern &amp; rest'
-            '<img id="o23">.',
+            'Wo ist <span id="s1">der bahnhof</span> <span id="s5">heute</span>? Siehe <code id="o9">make test</code>',
+            'und <code id="o1">https://example.org</code>, <img id="o3"> *kein* stern &amp; rest<img id="o11">.',
             'eins zwei <span id="s3">drei</span>', "vier", "Kopf", '<code id="o0">a</code> | b', "zelle eins", "zwei",
         ],
     ),

@@ -119,7 +119,7 @@ async def test_markup_and_subtitles_through_the_whole_pipeline(service: Served, 
 @pytest.mark.parametrize(
     ("request_", "status", "code", "says"),
     [
-        (sent(name="a.doc"), 415, "unsupported_file", "send one of .csv, .docx, .epub, .htm, .html"),
+        (sent(name="a.doc"), 415, "unsupported_file", "send one of .arb, .csv, .docx, .epub, .htm, .html"),
         (sent(name="a"), 415, "unsupported_file", "files without a file extension"),
         (sent(b"%PDF-1.7", "a.txt"), 415, "unsupported_file", "holds a PDF document"),
         (sent(b"wort", "a.docx"), 415, "unsupported_file", "holds no office document"),

@@ -192,7 +192,8 @@ def test_another_program_reads_the_same_document(tmp_path: Path, ending: str, re
     before = [unit.source for unit in reader.parsestring(content).units]
     after = [unit.source for unit in reader.parsestring(in_capitals(tmp_path, ending, content)).units]
     assert [text.lower() for text in after] == [text.lower() for text in before]
-    assert sum(new != old for new, old in zip(after, before, strict=True)) == len(texts)
+    changed = sum(new != old for new, old in zip(after, before, strict=True))
+    assert changed == len(texts) - (ending == "md")  # of which a paragraph with a line break is two texts
 
 
 def office(folder: Path, file: Path, kind: str, *options: str) -> bytes:
@@ -377,9 +378,16 @@ UNIT = '<xliff version="1.2"><file target-language="en"><trans-unit><source>{}</
         pytest.param("srt", f"{SRT}wo ist das\n\n\n{SRT}12\n\n", f"{SRT}WO IST DAS\n\n\n{SRT}12\n\n", id="blank lines"),
         pytest.param("srt", f"{SRT}wo ist\r\ndas\r\n\r\n{SRT}{{\\an8}}wo\rist",
                      f"{SRT}WO IST\r\nDAS\r\n\r\n{SRT}{{\\an8}}WO\rIST", id="line ends of a subtitle"),
+        pytest.param("srt", f"{SRT}HANS: komm!\nANNA: nein!\n", f"{SRT}HANS: KOMM!\nANNA: NEIN!\n", id="speakers"),
+        pytest.param("srt", f"{SRT}>> wo ist\n>> BEN: da\n", f"{SRT}>> WO IST\n>> BEN: DA\n", id="another speaker"),
+        pytest.param("srt", f"{SRT}wo ist <br/>der hund\nheute\n", f"{SRT}WO IST <br/>DER HUND\nHEUTE\n",
+                     id="line ends of pages"),
+        pytest.param("vtt", f"{VTT}- wo<BR>- da\n", f"{VTT}- WO<BR>- DA\n", id="line ends of pages in a cue"),
         pytest.param("srt", f"{SRT[2:]}12\n\n{SRT[2:]}wo ist das",
                      f"{SRT[2:]}12\n\n{SRT[2:]}WO IST DAS", id="subtitles without numbers"),
         pytest.param("csv", '"a b\r\nc";"=IF(A1;""x y"")"\r\n', '"A B\r\nC";"=IF(A1;""x y"")"\r\n', id="cells"),
+        pytest.param("csv", '"das haus" ist alt|der "hund"\n2|x\n', '"DAS HAUS" IST ALT|DER "HUND"\n2|X\n',
+                     id="quotes in cells"),
         pytest.param("po", '#, x\n#, fuzzy\nmsgid "a"\nmsgstr "b"\n', '#, x\nmsgid "a"\nmsgstr "A"\n', id="flags"),
         pytest.param("vtt", f"WEBVTT x\nX: y\n{VTT[8:]}wo ist das\n", f"WEBVTT x\nX: y\n{VTT[8:]}WO IST DAS\n",
                      id="cue in the header"),
@@ -496,7 +504,7 @@ REFUSED = [
     ("json", b'{"a": wort}', 422, "line 1, column 7"),
     ("csv", b'a,b\nc,"wort\n', 422, "begins in line 2"),
     ("po", b'msgid "a"\nmsgstr "b\n', 422, "line 2"),
-    ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=KOI8-R\\n"\n', 422, "written in KOI8-R"),
+    ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=EBCDIC\\n"\n', 422, "written in EBCDIC"),
     ("vtt", b"1\n00:01.000 --> 00:02.000\nwort\n", 415, "WEBVTT"),
     ("vtt", b"WEBVTT\n\n1\n00:01 --> 00:02.000\nwort\n", 422, "line 4"),
     ("xliff", b"<xliff><file>" + b"<g>" * 900 + b"x" + b"</g>" * 900 + b"</file></xliff>", 422, "at most 200 elements"),

@@ -45,6 +45,38 @@ def test_encoding_and_mark_are_kept(tmp_path: Path, encoding: str) -> None:
     assert new.decode(encoding).lstrip("\ufeff") == "taille\r\nmot\r\n"
 
 
+WESTERN = "Wie groß ist das Haus, und wo ist die Straße?\r\n„Hier“ – für 5 €.\r\n"
+
+
+@pytest.mark.parametrize("ending", ["txt", "srt", "csv"])
+def test_windows_1252_is_read_and_written(tmp_path: Path, ending: str) -> None:
+    head = "1\r\n00:00:01,000 --> 00:00:02,000\r\n" if ending == "srt" else ""
+    content = (head + WESTERN).encode("cp1252")
+    found = segments(tmp_path, ending, content)
+    assert "Wie groß ist das Haus" in found[0].text
+    assert translated(tmp_path, ending, content) == content
+    assert translated(tmp_path, ending, content, ["é"] * len(found)).count(b"\xe9") == len(found)
+    beyond = translated(tmp_path, ending, content, ["ж"] * len(found))  # which it does not have
+    assert beyond.decode().count("ж") == len(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Где находится дом?", "cp1251"),
+        ("Gdzie jest dom i dokąd płynie łódź?", "iso8859-2"),
+        ("Żółty dom jest mały, a łódź płynie daleko.", "cp1250"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy v domě.", "iso8859-2"),
+        ("Árvíztűrő tükörfúrógép van a házban ma is.", "cp1250"),
+        ("Πού είναι ο σταθμός;", "cp1253"),
+        ("Wie gro\xdf ist \x81", "latin-1"),  # a byte that windows-1252 does not have
+    ],
+)
+def test_other_encodings_are_not_taken_for_it(tmp_path: Path, text: str, encoding: str) -> None:
+    with pytest.raises(FileRefused, match="not valid UTF-8 at byte"):
+        segments(tmp_path, "txt", text.encode(encoding))
+
+
 @pytest.mark.parametrize(
     ("content", "status", "says"),
     [
@@ -120,7 +152,7 @@ def test_a_page_comes_back_but_for_its_texts(tmp_path: Path) -> None:
         "das haus", "wo ist <B>der</b> bahnhof &amp; heute?", "zwei", "guten", "morgen",
     ]  # fmt: skip
     assert [one.markup for one in found] == [False, True, False, False, False]
-    assert translated(tmp_path, "html", PAGE.encode()) == PAGE.encode()
+    assert translated(tmp_path, "html", PAGE.encode()) == PAGE.replace("lang=de", "lang=en").encode()
     new = translated(tmp_path, "html", PAGE.encode(), ["a & b", "c <B>d</b>", "e", "f", "g"]).decode()
     assert "<title>a &amp; b</title>" in new and "<p>c <B>d</b><P>e" in new
     assert new.replace("a &amp; b", "das haus").replace("c <B>d</b>", found[1].text).count("\n") == PAGE.count("\n")

@@ -41,7 +41,7 @@ def write_registry(root: Path, base: str = "https://models.example.org") -> None
 
 
 def _entry(root: Path, student: Path, pair: str, architecture: str, status: str) -> dict[str, Any]:
-    files = {}
+    files: dict[str, dict[str, Any]] = {}
     for kind, name in _NAMES.items():
         content = (student / name).read_bytes()
         path = f"models/{pair}/{architecture}/{name}.gz"

@@ -48,7 +48,7 @@ async def running(bundles: Path, published: Served, models: str, **more: Any) ->
         bundles=(bundles,),
         workers=1,
         shutdown_timeout=5,
-        models=models,  # type: ignore[call-arg]
+        models=models,
         models_registry=published.address,
         **more,
     )

@@ -202,6 +202,14 @@ def test_a_bundle(bundle: Bundle) -> None:
     assert bundle.graph_specs("int8") == TorchGraphs(load_bundle_model(bundle)).specs
 
 
+def test_where_the_folder_does_not_say_how_to_search_it_is_as_students_are_trained_for(tmp_path: Path) -> None:
+    """Greedily, and not with the beam that Marian has for other models."""
+    write_student(tmp_path)
+    (tmp_path / "config.intgemm8bitalpha.yml").unlink()
+    options = read_model(tmp_path, PAIR).decoding
+    assert (options.beam_size, options.length_penalty, options.max_length_ratio) == (1, 1.0, 2.5)
+
+
 def test_hypotheses_keep_to_the_list_and_to_themselves(bundle: Bundle, graphs: OnnxGraphs) -> None:
     """Each is the same alone and in a batch, of listed pieces alone, and none is unknown."""
     sources = [(ids,) for ids in encode_lines(bundle.source_vocabularies[0], ENGLISH[:12], 40)]

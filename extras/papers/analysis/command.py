@@ -12,16 +12,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from deploy.evaluation.decoding import Decoding, attended_lines
+from deploy.evaluation.decoding import Decoding
 from deploy.outputs import check_folder
 from deploy.runtime import check_count
-from extras.papers.analysis.figures import shares
+from extras.papers.analysis.attention import SentenceAttention, attended_lines, groups
+from extras.papers.analysis.figures import layer_maps, shares
 from extras.papers.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
 from models.command import BundleFolder, Without
 from models.errors import ConfigError
 from training.data.features import read_columns
-from training.quality import plots
-from training.quality.attention import SentenceAttention, groups
 
 LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
 console = Console(stderr=True)
@@ -57,7 +56,7 @@ def analyse(
     if not len(lines[0]):
         raise ConfigError(f"--source: {sources[0]} has no line")
     first = [column[: scope.attention_sentences] for column in lines]
-    sentences = [sentence for _, sentence in attended_lines(bundle, graphs, options, first)]
+    sentences = attended_lines(bundle, graphs, options, first)
     if not sentences:
         raise ConfigError("the source text has no line that is not empty")
     result: dict[str, Any] = {
@@ -83,7 +82,7 @@ def _drawn(sentences: Sequence[SentenceAttention], scope: Scope, folder: Path) -
     drawable = [s for s in sentences if max(map(len, (s.target, *s.sources))) <= scope.longest]
     for number, sentence in enumerate(drawable[: scope.heat_maps], 1):
         for group, names in groups(sentence.weights).items():
-            written += plots.layer_maps(folder / f"sentence-{number}" / group, sentence, names)
+            written += layer_maps(folder / f"sentence-{number}" / group, sentence, names)
     return written
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from extras.rewriting.lexicon import Lexicon
 from extras.rewriting.names import NO_NAMES, Names
-from models.vocabulary.lexicon import Lexicon
 
 ENGLISH = Lexicon(
     {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from extras.rewriting.lexicon import Lexicon
 from extras.rewriting.nouns import Nouns
 from models.vocabulary import WordVocabulary
-from models.vocabulary.lexicon import Lexicon
 from tests.service.support import tiny_vocabulary
 
 GERMAN = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from models.vocabulary.lexicon import Lexicon
+from extras.rewriting.lexicon import Lexicon
+from extras.rewriting.tests.support import with_lexicon
 from service.app import create_app
 from service.settings import Settings
 from service.text.detection import Detector, Guess
@@ -53,7 +53,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     for source, target in WORDS:
         bundle = tiny_bundle(tmp_path, f"{source}-{target}", source_languages=(source,), target_language=target)
         lexicon = Lexicon({(source, target): WORDS[source, target]})
-        bundles.append(replace(bundle, lexicon=lexicon))
+        bundles.append(with_lexicon(bundle, lexicon))
     engine = make_engine(*((bundle, copying(bundle)) for bundle in bundles))
     async with running(create_app(Settings(shutdown_timeout=5), engine)) as client:
         yield client
@@ -224,7 +224,7 @@ async def test_where_a_noun_has_no_place_the_first_translation_stays(tmp_path: P
     """The model writes another token for a placeholder, so that one stands at the end only, where it must."""
     vocabulary = tiny_vocabulary()
     lexicon = Lexicon({("fr", "en"): WORDS["fr", "en"]})
-    bundle = replace(tiny_bundle(tmp_path, "fr-en", source_languages=("fr",)), lexicon=lexicon)
+    bundle = with_lexicon(tiny_bundle(tmp_path, "fr-en", source_languages=("fr",)), lexicon)
     other = vocabulary.id_of("\u2581b")
     graphs = Wording(vocabulary.size, words=dict.fromkeys(vocabulary.placeholders, other))
     async with running(create_app(Settings(shutdown_timeout=5), make_engine((bundle, graphs)))) as client:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from extras.rewriting.lexicon import Lexicon
+from extras.rewriting.tests.support import with_lexicon
 from models.bundle import Bundle
 from models.bundle.manifest import Limits
-from models.vocabulary.lexicon import Lexicon
 from tests.service.support import Served, served, tiny_bundle
 from tests.service.translation.test_alignment import ask
 from tests.service.translation.test_protect import UNTAUGHT
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def knowing(bundles: dict[str, Bundle]) -> AsyncIterator[Served]:
     """A service whose bundle has a lexicon, of one word."""
-    known = replace(bundles["de-en"], lexicon=Lexicon({("de", "en"): {"wo": ("where",)}}))
+    known = with_lexicon(bundles["de-en"], Lexicon({("de", "en"): {"wo": ("where",)}}))
     async with served({**bundles, "de-en": known}) as running:
         yield running
 
@@ -55,7 +55,7 @@ async def test_a_lexicon_that_is_not_asked_changes_no_capitals(
     bundles: dict[str, Bundle], text: str, fields: dict[str, Any]
 ) -> None:
     lexicon = Lexicon({fields.get("of", ("de", "en")): {"nato": ("NATO",)}})
-    async with served({**bundles, "de-en": replace(bundles["de-en"], lexicon=lexicon)}) as running:
+    async with served({**bundles, "de-en": with_lexicon(bundles["de-en"], lexicon)}) as running:
         assert (await running.translate(text, lexicon=fields["lexicon"])).json() == {"translatedText": text}
         assert running.read_texts == [text]
 
@@ -85,7 +85,7 @@ async def test_figures_are_read_by_models_without_placeholders(tmp_path: Path) -
 
 
 async def test_all_of_a_phrase_that_is_looked_up_aligns_with_all_of_its_translation(bundles: dict[str, Bundle]) -> None:
-    known = replace(bundles["de-en"], lexicon=Lexicon({("de", "en"): {"auf Wiedersehen": ("goodbye",)}}))
+    known = with_lexicon(bundles["de-en"], Lexicon({("de", "en"): {"auf Wiedersehen": ("goodbye",)}}))
     fields = {"q": "Das Haus. Auf Wiedersehen!", "source": "de", "target": "en", "alignments": True}
     response = await ask(known, "/translate", **fields)
     assert response.status_code == 200, response.text

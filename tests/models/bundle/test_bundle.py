@@ -22,6 +22,7 @@ from models.bundle import (
     Limits,
     Manifest,
     Score,
+    StageReader,
     Training,
     Vocabularies,
     VocabularyFile,
@@ -32,7 +33,7 @@ from models.bundle import (
     write_bundle,
 )  # fmt: skip
 from models.bundle.weights import read_weights
-from models.errors import BundleError, ConfigError
+from models.errors import BundleError, ConfigError, VocabularyError
 from models.search import Array, SearchOptions, specs_to_json
 from models.vocabulary import Vocabulary, WordVocabulary, train_sentencepiece
 from tests.models.search.tables import table_specs
@@ -105,6 +106,37 @@ def test_round_trip(folder: Path) -> None:
     assert bundle.graph_path("int8", "encode").read_bytes() == b"graph"
     assert bundle.precisions == ("int8",)
     assert not [p for p in folder.parent.iterdir() if p.name != "bundle"]
+
+
+def staged(folder: Path, *stages: str) -> Path:
+    """A bundle that ships a file for stages, and asks for these."""
+    manifest = replace(Bundle.load(folder).manifest, lexicon="words.tsv", stages=stages)
+    return extend_bundle(folder, {"words.tsv": b"a\tb\n"}, manifest).path
+
+
+def test_stages_that_a_bundle_asks_for_read_its_file(folder: Path) -> None:
+    readers: dict[str, StageReader] = {"one": bytes.decode, "two": len, "three": len}
+    assert Bundle.load(folder, readers=readers).stage_data == {}, "it has no such file"
+    path = staged(folder, "one", "two", "four")
+    assert Bundle.load(path, readers=readers).stage_data == {"one": "a\tb\n", "two": 4}
+    assert Bundle.load(path).stage_data == {}
+
+
+def test_what_a_stage_cannot_read_is_a_fault_among_the_others(folder: Path) -> None:
+    def refuse(content: bytes) -> object:
+        raise VocabularyError(f"line 1 is {content!r}")
+
+    path = staged(folder, "one")
+    (path / "extra").write_text("x")
+    found = faults(path, readers={"one": refuse})
+    assert r"words.tsv: line 1 is b'a\tb\n'" in found and "extra is not part" in found
+    remove("words.tsv")(path)
+    assert "words.tsv is missing" in faults(path, readers={"one": refuse})
+
+
+def test_the_file_for_stages_must_be_among_the_files(folder: Path) -> None:
+    edit(staged(folder, "one"), lambda manifest: manifest["files"].pop("words.tsv"))
+    assert "words.tsv is not among the files of the manifest" in faults(folder)
 
 
 def test_the_same_bundle_has_the_same_bytes(folder: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from models.bundle import Bundle
 from models.errors import ConfigError
 from models.vocabulary import train_sentencepiece
 from service.app import create_app
+from service.bundles.catalog import Models
 from service.bundles.loading import at_start, list_bundles, newest
 from service.bundles.switches import Switches
 from service.engine import Engine
@@ -435,6 +436,28 @@ async def test_a_load_ends_though_its_client_leaves(service: Serving, manager: W
     loading.cancel()
     opened.delay.set()
     await service.state_becomes({"de-en@1": "ready", "de-en@2": "ready current"})
+
+
+async def test_a_switch_while_a_request_looks_for_its_model_hides_none(
+    manager: Writer, opened: Opened, configured: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version is added and switched to between the look at the models and the look at the aliases."""
+    manager("de-en@1")
+    async with serving(configured) as service:
+        engine, catalog = service.engine, service.parts.texts.catalog
+        look, bundle = catalog._models, engine.bundles["de-en@1"]
+        later = replace(bundle, manifest=replace(bundle.manifest, name="de-en@2"))
+
+        def slow() -> Models:
+            models = look()
+            if "de-en@2" not in engine.bundles:
+                engine.add(later, copying(later))
+                engine.point("de-en", "de-en@2")
+                engine.hide("de-en@1")
+            return models
+
+        monkeypatch.setattr(catalog, "_models", slow)
+        assert catalog.translator("de", "en", None).model.name == "de-en@2"
 
 
 async def test_nothing_is_lost_while_versions_are_switched(

@@ -21,6 +21,7 @@ from service.translation.stages import (
     Recalled,
     Retry,
     StagedSentence,
+    Way,
     finished,
     judged,
     prepared,
@@ -113,6 +114,23 @@ async def test_a_bundle_asks_and_a_server_may_refuse(
     async with served({"de-en": asking}, Settings(stages=setting)) as running:
         answer = (await running.translate("das")).json()["translatedText"]
     assert answer == ("das haus haus" if asked else "das")  # it is read with one, and written with another
+
+
+@pytest.mark.parametrize("fields", [{}, {"lexicon": True}, {"lexicon": False}])
+@pytest.mark.anyio
+async def test_stages_are_told_what_a_request_refuses(
+    bundles: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch, fields: dict[str, bool]
+) -> None:
+    told = set[frozenset[str]]()
+
+    def make(way: Way) -> Signed:
+        told.add(way.refused)
+        return Signed("")
+
+    monkeypatch.setattr("service.translation.plans.stage_makers", lambda: {"rewriting": make})
+    async with served({"de-en": bundles["de-en"]}) as running:
+        assert (await running.translate("das", **fields)).status_code == 200
+    assert told == {frozenset(name for name, wanted in fields.items() if not wanted)}
 
 
 @pytest.mark.usefixtures("signing")

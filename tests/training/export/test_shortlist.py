@@ -207,7 +207,7 @@ def test_the_command_builds_a_list_that_evaluation_measures(
         assert bundle.target_vocabulary.id_of(f"the-{letter}") in chosen
         assert len(chosen) == len(bundle.shortlist.always) + 1
 
-    evaluate(path, [str(source)], [target], DECODING, EvaluationOptions(record="toy", as_json=True, shortlist=True))
+    evaluate([path], [str(source)], [target], DECODING, EvaluationOptions(record="toy", as_json=True, shortlist=True))
     printed = json.loads(capsys.readouterr().out)
     assert list(printed["scores"]) == ["dpn", "dpn, with shortlist"]
     scores = {(one.test_set, one.metric): one.value for one in Bundle.load(path).manifest.scores}

@@ -101,7 +101,7 @@ def test_it_learns_to_keep_all_but_the_marked_word(
     """By `tandem evaluate`, which also prints what leaving the translation alone would score."""
     assert bundle.manifest.target_form == "edits"
     sources = [str(folder / "test.src"), str(folder / "test.mt")]
-    evaluate(bundle.path, sources, [folder / "test.pe"], TORCH, EvaluationOptions(as_json=True))
+    evaluate([bundle.path], sources, [folder / "test.pe"], TORCH, EvaluationOptions(as_json=True))
     found = json.loads(capsys.readouterr().out)["scores"]
     assert list(found) == ["edits", "as it is"]
     own, untouched = ({score["metric"]: score["value"] for score in found[name]} for name in ("edits", "as it is"))

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from extras.rewriting.building import LEAST_LINKS, build_lexicon
+from extras.rewriting.command import lexicon as lexicon_command
+from extras.rewriting.lexicon import Entries, Lexicon
+from extras.rewriting.tests.support import shipped_lexicon
 from models.bundle import Bundle
 from models.errors import BundleError, ConfigError
-from models.vocabulary.lexicon import Entries, Lexicon
 from tests.service.support import tiny_bundle
-from training.data.lexicons import LEAST_LINKS, build_lexicon
-from training.export.commands import lexicon as lexicon_command
 
 PAIRS = [
     ("Die Katze schläft.", "The cat sleeps."),
@@ -147,21 +148,21 @@ def test_the_command_gives_a_bundle_a_lexicon(
     bundle, out = tiny_bundle(tmp_path), tmp_path / "worded"
     lexicon_command(bundle.path, *text, out)
     assert capsys.readouterr().out == f"{out}\n"
-    assert len(Bundle.load(bundle.path).lexicon) == 0
-    held = Bundle.load(out)
-    assert held.lexicon.translations("de", "en", "Katze") == ("cat",)
-    assert held.lexicon.translations("en", "de", "cat") == ()
+    assert not Bundle.load(bundle.path).manifest.lexicon
+    held = shipped_lexicon(out)
+    assert held.translations("de", "en", "Katze") == ("cat",)
+    assert held.translations("en", "de", "cat") == ()
     assert "`lexicon.tsv`" in (out / "MODEL_CARD.md").read_text(encoding="utf-8")
     (tmp_path / "de").write_text("", encoding="utf-8")
     (tmp_path / "en").write_text("", encoding="utf-8")
     lexicon_command(out, *text, in_place=True)
-    assert Bundle.load(out).lexicon == Lexicon()
+    assert shipped_lexicon(out) == Lexicon()
 
 
 def test_a_bundle_of_both_directions_learns_both(tmp_path: Path, text: tuple[list[Path], list[Path]]) -> None:
     bundle = tiny_bundle(tmp_path, pairs=(("de", "en"), ("en", "de")))
     lexicon_command(bundle.path, *text, in_place=True)
-    assert Bundle.load(bundle.path).lexicon.translations("en", "de", "cat") == ("Katze",)
+    assert shipped_lexicon(bundle.path).translations("en", "de", "cat") == ("Katze",)
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path, text: tuple[list[Path], list[Path]]) -> None:

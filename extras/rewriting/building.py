@@ -19,8 +19,8 @@ from itertools import accumulate, chain, product
 
 import numpy as np
 
+from extras.rewriting.lexicon import MOST_WORDS, WORD, Entries
 from models.text import normalise
-from models.vocabulary.lexicon import MOST_WORDS, WORD, Entries
 from training.data.alignment import MOST_CELLS, Links, link_words
 
 MOST_TRANSLATIONS = 3

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from models.architectures.protocol import Padded
+from models.bundle import Bundle
+from models.search import Graphs, SearchOptions, translate_batch
 from models.search.graphs import Array
+from models.steps.loading import load_bundle_model
 from models.steps.torch_graphs import AnyModel
+from models.translation.translator import Column, encode_columns, written_lines
 from models.vocabulary import BOS, EOS, Vocabulary
 
 Weights = NDArray[np.float64]
@@ -122,3 +126,26 @@ def _pieces(vocabulary: Vocabulary | None, source: Array) -> tuple[str, ...]:
     if vocabulary is None:
         return tuple(map(str, range(len(source))))
     return tuple(vocabulary.piece_of(int(token)) for token in source)
+
+
+def attended_lines(
+    bundle: Bundle, graphs: Graphs, options: SearchOptions, columns: Sequence[Column]
+) -> list[SentenceAttention]:
+    """What the model attends to as it writes its own best output of each line; lines without text in some source are
+    left out. Needs torch, whatever the graphs run on.
+    """
+    vocabularies, most = bundle.sources, bundle.manifest.limits.max_source_tokens + 1
+    written = written_lines(vocabularies, columns)
+    kept = [
+        index
+        for index, texts in enumerate(written)
+        if all(text.strip() or not one for text, one in zip(texts, vocabularies, strict=True))
+    ]
+    if not kept:
+        return []
+    encoded = encode_columns(vocabularies, columns, most)
+    sources = [tuple(column[index] for column in encoded) for index in kept]
+    hypotheses = translate_batch(graphs, sources, replace(options, n_best=1))
+    targets = [one[0].tokens for one in hypotheses]
+    both = (vocabularies, bundle.target_vocabulary)
+    return list(attended(load_bundle_model(bundle), both, sources, targets))

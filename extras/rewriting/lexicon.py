@@ -15,6 +15,9 @@ from typing import Final
 from models.errors import VocabularyError
 from models.vocabulary.dictionary import numbered_entries
 
+STAGE, FILE = "rewriting", "lexicon.tsv"
+"""The text stage that speaks for a lexicon, and the file that `tandem lexicon` gives a bundle."""
+
 Direction = tuple[str, str]
 """Source and target language."""
 Entries = Mapping[str, tuple[str, ...]]

@@ -1,6 +1,6 @@
-"""Writes what the reference pages take from the code: ``python -m deploy.reference``.
+"""Writes what the reference pages take from the code: ``python -m docs.reference``.
 
-A page is written by hand but for its blocks, which lie between two lines with "written by python -m deploy.reference"
+A page is written by hand but for its blocks, which lie between two lines with "written by python -m docs.reference"
 and "until here". A test fails where a page no longer matches the code.
 """
 
@@ -66,9 +66,7 @@ OF_LIBRARIES = (
     "OTEL_TRACES_SAMPLER_ARG",
 )
 PAGES = ("docs/configuration.md", "docs/api.md", "docs/recipes.md", ".env.example", "deploy/docker/settings.env")
-_BLOCK = re.compile(
-    r"(^[^\n]*written by python -m deploy\.reference: (\w+)[^\n]*\n).*?(^[^\n]*until here)", re.M | re.S
-)
+_BLOCK = re.compile(r"(^[^\n]*written by python -m docs\.reference: (\w+)[^\n]*\n).*?(^[^\n]*until here)", re.M | re.S)
 
 
 def pages(root: Path = ROOT, names: Sequence[str] = PAGES) -> dict[str, str]:

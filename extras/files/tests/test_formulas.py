@@ -1,0 +1,85 @@
+"""Tables: what formulas, validations, conditions and filters compare with stays, so that results stay the same."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import openpyxl
+import pytest
+from openpyxl.formatting.rule import CellIsRule
+from openpyxl.worksheet.datavalidation import DataValidation
+
+from extras.files.formats.formulas import ComparedTexts, literals_of
+from extras.files.tests.documents import members, segments, translated, with_members
+from extras.files.tests.samples import SAMPLES, kept
+from extras.files.tests.test_formats import in_capitals
+
+COMPARED = ("rot", "gelb", "blau", "weiss", "braun", "hellgrün")
+FORMULAS = ('=IF(A1="Rot","das ist rot","nein")', '=COUNTIF(A1:A9,"<>gelb")', '=COUNTIF(A1:A9,"hell*")')
+
+
+def workbook() -> bytes:
+    document = openpyxl.Workbook()
+    sheet = document.active
+    assert sheet is not None
+    for text in (*COMPARED, "guten morgen", "rot und gelb"):
+        sheet.append([text])
+    for number, formula in enumerate(FORMULAS, 1):
+        sheet.cell(number, 2, formula)
+    choice = DataValidation(type="list", formula1='"blau, schwarz"')
+    choice.add("C1")
+    sheet.add_data_validation(choice)
+    rule = CellIsRule(operator="equal", formula=['"weiss"'])  # type: ignore[no-untyped-call]
+    sheet.conditional_formatting.add("A1:A9", rule)
+    sheet.auto_filter.ref = "A1:A9"
+    sheet.auto_filter.add_filter_column(0, ["braun"])
+    return kept(document)
+
+
+def test_cells_that_a_workbook_compares_stay(tmp_path: Path) -> None:
+    content = workbook()
+    assert [one.text for one in segments(tmp_path, "xlsx", content)] == ["guten morgen", "rot und gelb"]
+    assert members(translated(tmp_path, "xlsx", content)) == members(content)
+    sheet = openpyxl.load_workbook(io.BytesIO(in_capitals(tmp_path, "xlsx", content))).active
+    assert sheet is not None
+    assert [sheet.cell(row, 1).value for row in range(1, 9)] == [*COMPARED, "GUTEN MORGEN", "ROT UND GELB"]
+    assert [sheet.cell(row, 2).value for row in range(1, 4)] == [*FORMULAS]
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        'table:formula="of:=IF([.A1]=&quot;guten morgen&quot;;1;2)"',
+        'table:condition="of:cell-content-is-in-list(&quot;x&quot;;&quot;Guten Morgen&quot;)"',
+        'table:value="guten morgen"',
+    ],
+)
+def test_cells_that_a_table_of_opendocument_compares_stay(tmp_path: Path, attribute: str) -> None:
+    sample = SAMPLES["ods"][0]
+    table = (
+        members(sample)["content.xml"]
+        .decode()
+        .replace('office:value-type="float"', f'{attribute} office:value-type="float"')
+    )
+    content = with_members(sample, {"content.xml": table})
+    assert segments(tmp_path, "ods", content) == []
+    assert members(translated(tmp_path, "ods", content)) == members(content)
+
+
+@pytest.mark.parametrize(
+    ("formula", "text", "found"),
+    [
+        ('A1="a ""b"""', 'A "b"', True),
+        ('COUNTIF(A:A,">=wort")', "wort", True),
+        ('COUNTIF(A:A,"w?rt")', "wert", True),
+        ('COUNTIF(A:A,"w?rt")', "wort eins", False),
+        ('COUNTIF(A:A,"wort~?")', "wort?", True),
+        ('COUNTIF(A:A,"wort~?")', "worte", False),
+        ('A1&"*"', "irgendein wort", False),
+        ('A1=""', "", False),
+        ("A1=B1", "wort", False),
+    ],
+)
+def test_what_a_formula_compares_with(formula: str, text: str, found: bool) -> None:
+    assert (text in ComparedTexts(literals_of(formula))) == found

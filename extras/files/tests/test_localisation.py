@@ -1,0 +1,176 @@
+"""Files of programs' texts: what is translated of them, and that nothing of what programs read is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from translate.storage import pypo
+
+from extras.files.tests.documents import segments, translated
+from extras.files.tests.test_formats import in_capitals
+
+HEADER = 'msgid ""\nmsgstr "Language: de\\n"\n\n'
+
+
+def test_texts_of_a_catalogue_of_keys_are_its_translations(tmp_path: Path) -> None:
+    content = (
+        HEADER + 'msgid "home.title"\nmsgstr "guten morgen"\n\nmsgid "home.open"\nmsgstr ""\n\n'
+        'msgid "files.one"\nmsgid_plural "files.many"\nmsgstr[0] "eine datei"\nmsgstr[1] "%d dateien"\n'
+    )
+    new = in_capitals(tmp_path, "po", content.encode()).decode()
+    found = {unit.source: unit.target for unit in pypo.pofile.parsestring(new.encode()).units}
+    assert found["home.title"] == "GUTEN MORGEN" and found["home.open"] == ""
+    assert found["files.one"].strings == ["EINE DATEI", "%d DATEIEN"] and "Language: en" in new
+
+
+def test_a_catalogue_of_keys_in_the_target_language_stays(tmp_path: Path) -> None:
+    content = HEADER.replace("de", "en") + '#, fuzzy\nmsgid "home.title"\nmsgstr "good"\n\nmsgid "a.b"\nmsgstr ""\n'
+    assert segments(tmp_path, "po", content.encode()) == []
+    assert translated(tmp_path, "po", content.encode()) == content.encode()
+
+
+def test_a_name_among_messages_makes_no_catalogue_of_keys(tmp_path: Path) -> None:
+    content = HEADER + 'msgid "guten morgen"\nmsgstr "bonjour"\n\nmsgid "README.md"\nmsgstr "LISEZMOI.md"\n'
+    first, *_ = segments(tmp_path, "po", content.encode())
+    assert first.text == "guten morgen"
+
+
+@pytest.mark.parametrize(("charset", "word"), [("ISO-8859-1", "größe"), ("KOI8-R", "дом"), ("UTF-8", "größe €")])
+def test_a_catalogue_is_read_as_it_says(tmp_path: Path, charset: str, word: str) -> None:
+    content = f'msgid ""\nmsgstr "Content-Type: text/plain; charset={charset}\\n"\n\nmsgid "{word}"\nmsgstr ""\n'
+    new = translated(tmp_path, "po", content.encode(charset), ["Œuvre"]).decode()
+    header, entry = content.replace(charset, "UTF-8").split("\n\n")
+    assert new == f"{header}\n\n{entry}".replace('msgstr ""\n', 'msgstr "Œuvre"\n')
+
+
+FORMS = [
+    ("{n, plural, =0 {keine} one {# datei} other {# dateien von {name}}}",
+     "{n, plural, =0 {KEINE} one {# DATEI} other {# DATEIEN VON {name}}}"),
+    ("{n, plural, offset:1 one{er} other{sie und #}}", "{n, plural, offset:1 one{ER} other{SIE UND #}}"),
+    ("hier {who, select, male {sein} other {ihr # {n, plural, other {kind}}}} haus",
+     "HIER {who, select, male {SEIN} other {IHR # {n, plural, other {KIND}}}} HAUS"),
+    ("{n, selectordinal, other {#.}}", "{n, selectordinal, other {#.}}"),
+    ("{n, plural, one {nie}", "{n, plural, one {nie}"),  # does not end
+    ("{n, plural, other {'{'x'}' da}}", "{n, plural, other {'{'X'}' DA}}"),
+    ("drücke <1>hier</1> <0/> oder <2>da", "DRÜCKE <1>HIER</1> <0/> ODER <2>DA"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), FORMS)
+@pytest.mark.parametrize("ending", ["json", "po", "xliff", "csv"])
+def test_forms_are_translated_one_by_one(tmp_path: Path, ending: str, text: str, expected: str) -> None:
+    quoted = text.replace("<", "&lt;").replace(">", "&gt;")
+    writing = {
+        "json": json.dumps({"a": text}, ensure_ascii=False), "csv": f'sep=|\n{text}\n',
+        "po": f'{HEADER}msgid "wort"\nmsgstr ""\n\nmsgid "{text}"\nmsgstr ""\n',
+        "xliff": unit(f"<source>{quoted}</source>"),
+    }  # fmt: skip
+    new = in_capitals(tmp_path, ending, writing[ending].encode()).decode()
+    changed = expected if ending != "xliff" else expected.replace("<", "&lt;").replace(">", "&gt;")
+    assert changed in new or (expected == text and ending == "po")
+
+
+def test_an_apostrophe_of_a_translation_quotes_nothing(tmp_path: Path) -> None:
+    content = json.dumps({"a": "{n, plural, other {von {name}}}"}).encode()
+    new = translated(tmp_path, "json", content, ["d'<code id=\"o1\">{name}</code>, it's"])
+    assert json.loads(new) == {"a": "{n, plural, other {d''{name}, it's}}"}
+
+
+def unit(inside: str, attributes: str = "") -> str:
+    file = '<xliff version="1.2"><file source-language="de" target-language="en" original="a" datatype="plaintext">'
+    return f'{file}<body><trans-unit id="1"{attributes}>{inside}</trans-unit></body></file></xliff>'
+
+
+def mrk(number: int, text: str | None) -> str:
+    return f'<mrk mtype="seg" mid="{number}"' + ("/>" if text is None else f">{text}</mrk>")
+
+
+SEGMENTED = (
+    "<source>eins zwei. drei vier.</source>"
+    "<seg-source>" + mrk(1, 'eins <g id="1">zwei.</g>') + " " + mrk(2, "drei vier.") + "</seg-source>"
+)
+ONE, TWO = mrk(1, 'EINS <g id="1">ZWEI.</g>'), mrk(2, "DREI VIER.")
+DONE = mrk(1, "one two.")
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("", f"{ONE} {TWO}"),
+        (f"<target>{mrk(1, None)} {mrk(2, '')}</target>", f"{ONE} {TWO}"),
+        (f"<target>{DONE} {mrk(2, None)}</target>", f"{DONE} {TWO}"),
+        (f"<target>{DONE}</target>", f"{DONE}{TWO}"),
+        (f'<target state="new">{DONE} {mrk(2, None)}</target>', f"{ONE} {TWO}"),
+    ],
+)
+def test_segments_of_translation_tools(tmp_path: Path, target: str, expected: str) -> None:
+    new = in_capitals(tmp_path, "xliff", unit(SEGMENTED + target).encode()).decode()
+    assert new == unit(f'{SEGMENTED}<target state="needs-review-translation">{expected}</target>')
+
+
+def test_segments_that_are_finished_stay(tmp_path: Path) -> None:
+    content = unit(f"{SEGMENTED}<target>{DONE} {mrk(2, 'three')}</target>", ' approved="yes"').encode()
+    assert segments(tmp_path, "xliff", content) == []
+    assert translated(tmp_path, "xliff", content) == content
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('hallo <x id="START_TAG_B" ctype="x-b"/>welt<x id="CLOSE_TAG_B" ctype="x-b"/>, <x id="INTERPOLATION"/>.',
+         'HALLO <x id="START_TAG_B" ctype="x-b"/>WELT<x id="CLOSE_TAG_B" ctype="x-b"/>, <x id="INTERPOLATION"/>.'),
+        ('<x id="START_LINK_1"/>eins<x id="CLOSE_LINK"/> zwei', '<x id="START_LINK_1"/>EINS<x id="CLOSE_LINK"/> ZWEI'),
+        ('a <bpt id="1">{</bpt>wort<ept id="1">}</ept> b', 'A <bpt id="1">{</bpt>WORT<ept id="1">}</ept> B'),
+        ('a <g id="2">b <bpt id="1">{</bpt>c</g> d<ept id="1">}</ept> e',
+         'A <g id="2">B <bpt id="1">{</bpt>C</g> D<ept id="1">}</ept> E'),
+        ('{V, plural, =1 {ein wort} other {<x id="I"/> worte &amp; mehr}}',
+         '{V, plural, =1 {EIN WORT} other {<x id="I"/> WORTE &amp; MEHR}}'),
+    ],
+)  # fmt: skip
+def test_marks_of_tools_stay_around_their_words(tmp_path: Path, source: str, expected: str) -> None:
+    new = in_capitals(tmp_path, "xliff", unit(f"<source>{source}</source>", ' approved="yes"').encode()).decode()
+    filled = f'<source>{source}</source><target state="needs-review-translation">{expected}</target>'
+    assert new == unit(filled, ' approved="no"')
+
+
+def test_what_begins_and_ends_a_mark_is_one_for_the_translation(tmp_path: Path) -> None:
+    source = '<source>a <x id="START_TAG_B"/>welt<x id="CLOSE_TAG_B"/> b <bpt id="1"/>wort<ept id="1"/> c</source>'
+    (found,) = segments(tmp_path, "xliff", unit(source).encode())
+    assert found.text == 'a <span id="s1">welt</span> b <span id="s5">wort</span> c'
+
+
+ARB = """{
+  "@@locale": "de",
+  "title": "guten morgen",
+  "@title": {"type": "text", "description": "eine notiz", "placeholders": {"n": {"example": "ein wort"}}},
+  "list": ["eins, zwei", {"a": "drei: vier"}]
+}
+"""
+
+
+@pytest.mark.parametrize("ending", ["arb", "json"])
+def test_flutters_resources(tmp_path: Path, ending: str) -> None:
+    new = in_capitals(tmp_path, ending, ARB.encode()).decode()
+    upper = (("guten morgen", "GUTEN MORGEN"), ("eins, zwei", "EINS, ZWEI"), ("drei: vier", "DREI: VIER"))
+    expected = ARB.replace('"de"', '"en"')
+    for old, text in upper:
+        expected = expected.replace(old, text)
+    assert new == expected
+
+
+def test_messages_of_browser_extensions(tmp_path: Path) -> None:
+    entry = '{"message": "%s", "description": "eine notiz", "placeholders": {"a": {"content": "$1", "example": "x y"}}}'
+    content = '{"greeting": %s, "bye": {"message": "ade du"}}' % (entry % "guten morgen")
+    new = in_capitals(tmp_path, "json", content.encode()).decode()
+    assert new == content.replace("guten morgen", "GUTEN MORGEN").replace("ade du", "ADE DU")
+    other = '{"a": {"message": "ein wort", "description": "zwei worte"}, "b": "drei worte"}'
+    assert len(segments(tmp_path, "json", other.encode())) == 3
+
+
+def test_empty_names_and_nested_lists(tmp_path: Path) -> None:
+    content = '{"": "ein wort", "a": [["zwei worte"], {"": ["drei worte", 1]}], "b": "vier, worte"}'
+    assert in_capitals(tmp_path, "json", content.encode()).decode() == content.upper().replace('"A"', '"a"').replace(
+        '"B"', '"b"'
+    )

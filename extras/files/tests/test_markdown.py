@@ -1,0 +1,46 @@
+"""Markdown and its dialects: what is a text of its own, and what is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from extras.files.tests.documents import segments, translated
+from extras.files.tests.test_formats import in_capitals
+
+
+@pytest.mark.parametrize(
+    ("page", "texts"),
+    [
+        ("das haus.  \nder hund.\n", ["das haus.", "der hund."]),
+        ("das haus\\\nder hund\n", ["das haus", "der hund"]),
+        ("> das haus  \n> der *hund*\n", ["das haus", 'der <span id="s1">hund</span>']),
+        ("| der hund<br>die katze |\n|-|\n| a<BR />b |\n", ["der hund", "die katze", "a", "b"]),
+        ("> [!NOTE]\n> der hund\n> bellt\n", ["der hund bellt"]),
+        ("> [!tip]- ein titel\n> der hund\n", ["ein titel", "der hund"]),
+        ('!!! note "das haus"\n    der hund\n', ["das haus", "der hund"]),
+        ("??? warning\n    der hund\n", ["der hund"]),
+        ('=== "der reiter"\n\ntext\n', ["der reiter", "text"]),
+        ("## das haus {#haus .x}\n", ["das haus"]),
+        ("{{< note >}}\nder hund\n{{< /note >}}\n", ["der hund"]),
+        ("{% hint %}\nder hund\n{% endhint %}\n", ["der hund"]),
+        ("das haus\n:   der hund\n    bellt\n", ["das haus", "der hund bellt"]),
+        ("drück ++strg+c++\n", ['drück <code id="o1">++strg+c++</code>']),
+        ("**das haus  \nder hund** x\n", ['<span id="s0">das haus  <img id="o3">der hund</span> x']),
+        ("siehe [das *haus*]  \n[a]: x\n\n[das *haus*]: y\n", None),
+    ],
+)
+def test_texts_and_what_stands_between_them(tmp_path: Path, page: str, texts: list[str] | None) -> None:
+    found = [one.text for one in segments(tmp_path, "md", page.encode())]
+    assert texts is None or found == texts
+    assert translated(tmp_path, "md", page.encode()) == page.encode()
+    new = in_capitals(tmp_path, "md", page.encode()).decode()
+    joined = page.lower().replace("hund\n> bellt", "hund bellt").replace("hund\n    bellt", "hund bellt")
+    assert new.lower() == joined or texts is None
+
+
+def test_signs_of_dialects_stay_as_they_are(tmp_path: Path) -> None:
+    page = '!!! note "das haus"\n    wort\n\n> [!NOTE]\n> h~2~o und x^2^\n'
+    expected = '!!! note "DAS HAUS"\n    WORT\n\n> [!NOTE]\n> H~2~O UND X^2^\n'
+    assert in_capitals(tmp_path, "md", page.encode()).decode() == expected
