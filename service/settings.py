@@ -322,6 +322,11 @@ class CoreSettings(BaseSettings):
         return False
 
     @property
+    def awaits_bundles(self) -> bool:
+        """Whether bundles may come after the start; an extra that fetches some says so in its record."""
+        return False
+
+    @property
     def decode_workers(self) -> int:
         """Number of decode workers, chosen where the setting is 0."""
         return self.workers or max(1, usable_cores() - 1)

@@ -20,6 +20,14 @@ from service.configuration import read_configuration
 BundlesFolder = Annotated[
     Path | None, typer.Option("--bundles", help="Folder that bundles lie in. [TANDEM_BUNDLES, or bundles]")
 ]
+Registry = Annotated[
+    str,
+    typer.Option(
+        "--registry",
+        metavar="PLACE",
+        help="Mirror of the registry of public models, by its URL, or a folder with a copy. [the publisher's]",
+    ),
+]
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Names of bundles. [all]")]
 
 bundles = typer.Typer(help="Bundles of a server: list, check and remove them.", no_args_is_help=True)
@@ -38,7 +46,7 @@ def list_them(folder: BundlesFolder = None, as_json: AsJson = False) -> None:
 
     Example: tandem bundles list
     """
-    described = [_described(one) for one in list_bundles(bundles_folders(folder))]
+    described = [described_bundle(one) for one in list_bundles(bundles_folders(folder))]
     if as_json:
         typer.echo(json.dumps(described, indent=1, ensure_ascii=False))
         return
@@ -110,7 +118,8 @@ def _chosen(there: Sequence[BundleFolder], names: Sequence[str] | None) -> list[
     return found
 
 
-def _described(one: BundleFolder) -> dict[str, Any]:
+def described_bundle(one: BundleFolder) -> dict[str, Any]:
+    """A bundle as lists of them show it."""
     manifest = one.manifest
     pairs: Sequence[tuple[str, str]] = ()
     if manifest is not None:
@@ -121,6 +130,8 @@ def _described(one: BundleFolder) -> dict[str, Any]:
         "task": manifest and manifest.task,
         "directions": [f"{source}-{target}" for source, target in pairs],
         "bytes": folder_size(one.path),
+        "licence": (manifest and manifest.licence) or "",
+        "origin": manifest.origin.url if manifest is not None and manifest.origin is not None else "",
         "scores": [{"metric": score.metric, "value": score.value, "test_set": score.test_set} for score in scores],
         "digest": one.digest,
         "folder": str(one.path),

@@ -1,16 +1,14 @@
-"""`tandem pull`: it stands in deploy, since it looks at bundles as the service does.
+"""`tandem pull`: bundles from a server or a folder, and public models that extras make bundles of.
 
     URL ──► .pull-DIGEST.part ──► checked against the SHA-256 ──► unpacked ──► checked as a bundle ──► NAME
     folder, or archive on a disk ─────────────────────────────────────┘
 
-A partial file lies beside the bundles, and the next call goes on with it (RFC 9110, sections 13.1.5 and 14.2: ``Range``
-with ``If-Range``). urllib does it without a package more on a server. Nothing is under its name before it is whole.
+A partial file lies beside the bundles, and the next call goes on with it (``service.downloads``). Nothing is under its
+name before it is whole. What is named by a scheme, ``firefox:en-de``, is another's to bring (``service.sources``).
 """
 
 from __future__ import annotations
 
-import http
-import http.client
 import lzma
 import os
 import re
@@ -22,31 +20,25 @@ from contextlib import contextmanager
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import Annotated
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import typer
-from rich.progress import DownloadColumn, Progress
 
-from extras.bulk.bundles import BundlesFolder, bundles_folders, folder_size
+from extras.bulk.bundles import BundlesFolder, Registry, bundles_folders, folder_size
 from models.bundle import MANIFEST, Bundle, sha256
 from models.bundle.manifest import NAME
-from models.command import ReplaceBundle, console, installed_version, report
-from models.errors import FULL, BundleError, ConfigError, TandemError
+from models.command import ReplaceBundle, report
+from models.errors import BundleError, ConfigError
 from models.folders import is_vacant, replace_folder
 from service.bundles.loading import list_bundles
+from service.downloads import PullError, check_room, download, forget, shown_url
 from service.engine import alias_of
+from service.sources import FetchOptions, fetch_bundle, find_source
 
-_TIMEOUT = 60.0  # seconds of silence
-_BLOCK = 1 << 18
+_REMEDY = "--max-gb allows more"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MEMBERS = 10_000  # files of an archive; a bundle has some thirty
 _BROKEN = (tarfile.TarError, lzma.LZMAError, zlib.error, BadGzipFile, EOFError)
-
-
-class PullError(TandemError):
-    """A bundle could not be fetched, or is not what it should be."""
 
 
 def pull(
@@ -54,7 +46,8 @@ def pull(
         str,
         typer.Argument(
             metavar="URL",
-            help="Archive of a bundle (.tar, .tar.gz, .tar.xz) by https or on a disk, or a bundle's folder.",
+            help="Archive of a bundle (.tar, .tar.gz, .tar.xz) by https or on a disk, a bundle's folder, or a public"
+            " model: firefox:en-de, hf:Helsinki-NLP/opus-mt-de-en.",
         ),
     ],
     digest: Annotated[
@@ -66,14 +59,23 @@ def pull(
     max_gigabytes: Annotated[
         float, typer.Option("--max-gb", min=0.001, help="Of the archive, and of what it holds, in 10^9 bytes.")
     ] = 20.0,
+    registry: Registry = "",
 ) -> None:
     """Fetch a bundle from a server or a folder, pinned by its SHA-256, check it, and put it beside the others.
 
+    A public model is fetched from where it is published, and becomes a bundle: `tandem models` lists what there is.
     What breaks off goes on where it stopped when the same command is given again. A running server takes the bundle
-    with `POST /models/NAME`, or when it starts; it never fetches one by itself.
+    with `POST /models/NAME`, or when it starts; it fetches none by itself but those of the setting `models`.
 
-    Example: tandem pull https://models.example.org/de-en.tar.xz --sha256 9b2d...
+    Example: tandem pull firefox:en-es
     """
+    if find_source(source) is not None:
+        if digest:
+            raise ConfigError("--sha256 is for archives and folders of bundles: public models have hashes of their own")
+        options = FetchOptions(registry=registry, overwrite=replace, bound=int(max_gigabytes * 1e9), report=report)
+        made = fetch_bundle(source, _into(folder), options, name)
+        print(f"{made.path}: {folder_size(made.path) / 1e6:.1f} MB, digest {sha256(made.path / MANIFEST)}")
+        return
     remote, wanted, bound = source.lower().startswith(("http://", "https://")), digest.lower(), int(max_gigabytes * 1e9)
     if wanted and not _DIGEST.fullmatch(wanted):
         raise ConfigError(f"--sha256 must be 64 hexadecimal digits, but is {digest!r}")
@@ -86,9 +88,9 @@ def pull(
         given = _download(source, wanted, into, bound) if remote else Path(source)
         content = scratch / "content"
         _bring(given, content, "" if remote else wanted, bound)
-        path = _place(content, into, scratch, name or _version_of(content, given), replace, _shown(source))
+        path = _place(content, into, scratch, name or _version_of(content, given), replace, shown_url(source))
         if remote:
-            _forget(given)
+            forget(given)
     print(f"{path}: {folder_size(path) / 1e6:.1f} MB, digest {sha256(path / MANIFEST)}")
 
 
@@ -121,82 +123,15 @@ def _scratch(into: Path, wanted: str) -> Iterator[Path]:
 
 
 def _download(url: str, wanted: str, into: Path, bound: int) -> Path:
-    """The archive at a URL, whole and checked; what was there of it is gone on with."""
+    """The archive at a URL, whole and checked."""
     part = into / f".pull-{wanted[:16]}.part"
     if part.is_file() and sha256(part) == wanted:
         return part
-    try:
-        with _opened(url, part) as response:
-            _receive(response, part, bound, _shown(url))
-    except (http.client.HTTPException, OSError) as error:
-        if isinstance(error, OSError) and error.errno in FULL:
-            raise OSError(error.errno, error.strerror, str(part)) from error
-        there = part.stat().st_size if part.is_file() else 0
-        reason = getattr(error, "reason", None) or error
-        if isinstance(error, http.client.IncompleteRead):
-            reason = "the connection broke off"
-        message = f"{_shown(url)}: {reason}; the same command goes on from the {there} bytes that are here"
-        raise PullError(message) from error
+    download(url, part, bound, _REMEDY)
     if (found := sha256(part)) != wanted:
-        _forget(part)
-        raise PullError(f"{_shown(url)}: its SHA-256 is {found}, but --sha256 says {wanted}; nothing was kept")
+        forget(part)
+        raise PullError(f"{shown_url(url)}: its SHA-256 is {found}, but --sha256 says {wanted}; nothing was kept")
     return part
-
-
-def _opened(url: str, part: Path) -> http.client.HTTPResponse:
-    """The answer with what is still missing, or with all of it where the server has another file now.
-
-    Raises:
-        PullError: the server refuses.
-        OSError: it cannot be reached.
-    """
-    headers = {"User-Agent": f"tandem/{installed_version()}", "Accept-Encoding": "identity"}
-    validator = _validator(part)
-    if part.is_file() and validator.is_file():
-        headers |= {"Range": f"bytes={part.stat().st_size}-", "If-Range": validator.read_text(encoding="latin-1")}
-    try:
-        response: http.client.HTTPResponse = urlopen(Request(url, headers=headers), timeout=_TIMEOUT)
-    except HTTPError as error:
-        error.close()
-        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and "Range" in headers:
-            _forget(part)  # another file of the same tag
-            return _opened(url, part)
-        raise PullError(f"{_shown(url)}: the server answers {error.code} {error.reason}") from error
-    return response
-
-
-def _receive(response: http.client.HTTPResponse, part: Path, bound: int, shown: str) -> None:
-    """Write what comes to the partial file. Raises PullError where it is too much; what was written stays."""
-    begun = 0
-    if response.status == http.HTTPStatus.PARTIAL_CONTENT:
-        begun = part.stat().st_size
-        if not (response.headers["Content-Range"] or "").startswith(f"bytes {begun}-"):
-            raise PullError(f"{shown}: the server sent another range than the one from byte {begun} on")
-    tag = response.headers["ETag"] or ""
-    validator = tag if tag and not tag.startswith("W/") else response.headers["Last-Modified"] or ""
-    _validator(part).write_text(validator, encoding="latin-1")
-    if not validator:
-        _validator(part).unlink()
-    total = None if response.length is None else begun + response.length
-    _check_room(max(0, (total or 0) - begun), total or 0, part.parent, bound, shown)
-    report(
-        f"{shown}: {'?' if total is None else f'{total / 1e6:.1f}'} MB" + (f", from byte {begun} on" if begun else "")
-    )
-    size, shows = begun, console(error=True)
-    with (
-        part.open("ab" if begun else "wb") as file,
-        Progress(
-            *Progress.get_default_columns(), DownloadColumn(), console=shows, disable=not shows.is_terminal
-        ) as bar,
-    ):
-        task = bar.add_task("", total=total, completed=begun)
-        while block := response.read(_BLOCK):
-            size += file.write(block)
-            bar.update(task, completed=size)
-            if size > bound:
-                raise PullError(f"{shown}: more than {bound} bytes came; --max-gb allows more")
-    if total is not None and size < total:
-        raise http.client.IncompleteRead(b"", total - size)
 
 
 def _bring(given: Path, content: Path, wanted: str, bound: int) -> None:
@@ -215,7 +150,7 @@ def _bring(given: Path, content: Path, wanted: str, bound: int) -> None:
         raise PullError(f"{whole}: its SHA-256 is {found}, but --sha256 says {wanted}")
     if given.is_dir():
         size = folder_size(given)
-        _check_room(size, size, content.parent, bound, str(given))
+        check_room(size, size, content.parent, bound, _REMEDY, str(given))
         shutil.copytree(given, content, symlinks=True)  # links stay links, which no bundle may have
         return
     try:
@@ -236,16 +171,8 @@ def _unpack(archive: tarfile.TarFile, content: Path, bound: int) -> None:
             raise PullError(f"the archive holds more than {_MEMBERS} files, which no bundle has")
         if not (member.isreg() or member.isdir()):
             raise PullError(f"the archive's {member.name!r} is a link or a device, which no bundle has")
-        _check_room(member.size, size, content.parent, bound, "the archive")
+        check_room(member.size, size, content.parent, bound, _REMEDY, "the archive")
         archive.extract(member, content, filter="data")
-
-
-def _check_room(needed: int, size: int, folder: Path, bound: int, what: str) -> None:
-    """Raises PullError where something is larger than is allowed, or does not fit on the disk any more."""
-    if size > bound:
-        raise PullError(f"{what} has {size} bytes or more, but may have {bound}; --max-gb allows more")
-    if needed > (free := shutil.disk_usage(folder).free):
-        raise PullError(f"{what} needs {needed} bytes more, but {folder.parent} has room for {free}")
 
 
 def _version_of(content: Path, given: Path) -> str:
@@ -283,18 +210,3 @@ def _place(content: Path, into: Path, scratch: Path, name: str, replace: bool, s
         raise ConfigError(f"{path} is there already, and is no bundle: move it away")
     replace_folder(path, root, scratch / "old")
     return path
-
-
-def _shown(source: str) -> str:
-    """A URL without what may be secret in it."""
-    parts = urlsplit(source)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.hostname else source
-
-
-def _validator(part: Path) -> Path:
-    return part.with_suffix(".etag")
-
-
-def _forget(part: Path) -> None:
-    for file in (part, _validator(part)):
-        file.unlink(missing_ok=True)

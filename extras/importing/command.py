@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from extras.importing.folders import import_folder
 from extras.importing.model import Asked, Labels
-from extras.importing.students import import_student, open_student
-from models.bundle import Bundle
 from models.command import ReplaceBundle, report
 from models.errors import ConfigError
-from service.telemetry.cgroups import machine_memory, memory_limit
 
 
 def import_model(
@@ -49,24 +46,8 @@ def import_model(
     """
     tags = dict(_pair(one) for one in tag or ())
     asked = Asked(tuple(source or ()), tuple(target or ()), tags, tuple(ignore or ()))
-    if (weights := open_student(folder)) is not None:
-        report("a student in 8 bits, which is not calibrated anew")
-        bundle = import_student(folder, weights, out, asked, Labels(licence, source_url, overwrite=force))
-    else:
-        bundle = _import_larger(folder, out, asked, Labels(licence, source_url, overwrite=force), calibration)
+    bundle = import_folder(folder, out, asked, Labels(licence, source_url, overwrite=force), report, calibration)
     print(f"{bundle.path}: {bundle.size / 1e6:.1f} MB")
-
-
-def _import_larger(folder: Path, out: Path, asked: Asked, labels: Labels, calibration: Path | None) -> Bundle:
-    """Those that are calibrated, which takes PyTorch."""
-    from extras.importing.bundle import import_bundle
-    from training.data.corpus import read_lines
-
-    lines = [line for line in read_lines(calibration) if line.strip()] if calibration is not None else []
-    if calibration is not None and not lines:
-        raise ConfigError(f"{calibration} has no text: give some hundred sentences, or leave --calibration out")
-    memory = min((one for one in (machine_memory(), memory_limit()) if one is not None), default=None)
-    return import_bundle(folder, out, asked, replace(labels, calibration=lines, memory=memory), report)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -77,12 +77,17 @@ def build_engine(settings: Settings) -> Engine:
             "no_gpu", remedy="look at nvidia-smi and the container's devices; TANDEM_RUNTIME=onnx is faster here"
         )
     engine = Engine(settings.engine_options(device, memory_of(settings.runtime, device)))
-    there = list_bundles(settings.bundles)
+    there = list_bundles(settings.bundles) if not _none_yet(settings) else []
     for path in _passed_over(settings.bundles, {folder.path for folder in there}):
         _log.warning("no_bundle", folder=str(path), reason=f"it has no {_MANIFEST} that can be read")
     for folder in at_start(there, settings):
         add_loaded(engine, open_bundle(folder, settings))
     return engine
+
+
+def _none_yet(settings: Settings) -> bool:
+    """Whether there is no bundle, but some are to come."""
+    return settings.awaits_bundles and all(not path.exists() or is_empty(path) for path in settings.bundles)
 
 
 def at_start(bundles: Sequence[BundleFolder], settings: Settings) -> list[BundleFolder]:
@@ -227,7 +232,13 @@ def _folders(path: Path) -> list[Path]:
 
 def _passed_over(paths: Sequence[Path], bundles: Collection[Path]) -> list[Path]:
     """Folders beside bundles that are none: a copy that is not finished, or that may not be read."""
-    return [folder for path in paths if path not in bundles for folder in _folders(path) if folder not in bundles]
+    return [
+        folder
+        for path in paths
+        if path not in bundles and path.is_dir()
+        for folder in _folders(path)
+        if folder not in bundles
+    ]
 
 
 def list_bundles(paths: Sequence[Path]) -> list[BundleFolder]:

@@ -57,6 +57,10 @@ class ModelManager:
         """Bundles that are being loaded, and that could not be."""
         return list(self._absent.values())
 
+    def note(self, absent: Absent) -> None:
+        """Show a bundle that others bring as one that is being loaded, or could not be; loading it ends that."""
+        self._absent[absent.name] = absent
+
     async def load(self, name: str, *, switch: bool = True) -> str:
         """Load a bundle, and let its alias stand for it. What is loaded already is not loaded again.
 

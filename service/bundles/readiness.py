@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from models.bundle import Bundle
@@ -30,11 +31,16 @@ class Readiness:
         self._engine, self._timeout, self._interval = engine, timeout, interval
         self._probing = asyncio.Lock()
         self._ready = False
+        self._awaited: list[Callable[[], Sequence[str]]] = []
+
+    def add(self, reasons: Callable[[], Sequence[str]]) -> None:
+        """Have the service be not ready while something else gives reasons, one sentence each."""
+        self._awaited.append(reasons)
 
     @property
     def ready(self) -> bool:
         """Whether the last answer was without faults, and nothing that needs no probe has become one since."""
-        return self._ready and not self._plain_fault()
+        return self._ready and not self._plain_faults()
 
     async def faults(self) -> list[str]:
         """Why the service is not ready, one sentence each; empty where it is."""
@@ -43,15 +49,19 @@ class Readiness:
         return found
 
     async def _look(self) -> list[str]:
-        plain = self._plain_fault()
+        plain = self._plain_faults()
         if plain:
-            return [plain]
+            return plain
         async with self._probing:
             faults = [await self._probe(name) for name in self._engine.aliases.values()]
         return [fault for fault in faults if fault]
 
+    def _plain_faults(self) -> list[str]:
+        """Faults that are seen without decoding anything."""
+        own = self._plain_fault()
+        return [*([own] if own else []), *(reason for reasons in self._awaited for reason in reasons())]
+
     def _plain_fault(self) -> str | None:
-        """A fault that is seen without decoding anything."""
         if self._engine.dispatcher.lost is not None:
             return str(self._engine.dispatcher.lost)
         if self._engine.dispatcher.draining:

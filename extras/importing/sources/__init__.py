@@ -1,0 +1,1 @@
+"""Where public models are published, and how they come here."""

@@ -1,0 +1,82 @@
+"""``hf:Helsinki-NLP/opus-mt-de-en``: models of Hugging Face, from there to a bundle."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from extras.importing.folders import import_folder
+from extras.importing.model import Asked, Labels
+from models.bundle import Bundle
+from models.errors import ConfigError
+from service.downloads import PullError
+from service.sources import FetchOptions, Offer
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_PAIR = re.compile(r".*?([a-z]{2,3}-[a-z]{2,3})")
+_FILES = ("*.json", "*.spm", "*.model", "*.txt", "*.yml")
+_SAFE, _PICKLED = "model*.safetensors", "pytorch_model*.bin"
+
+
+class Hub:
+    """Brings models of Hugging Face; a name is that of a repository."""
+
+    def bundle_name(self, name: str) -> str:
+        own = _checked(name).partition("/")[2]
+        pair = _PAIR.fullmatch(own) if own.startswith("opus-mt-") else None
+        return pair[1] if pair else own
+
+    def offers(self, registry: str) -> Sequence[Offer]:
+        """None: nobody lists all that can be imported."""
+        return ()
+
+    def fetch(self, name: str, out: Path, scratch: Path, options: FetchOptions) -> Bundle:
+        folder = scratch / _checked(name).partition("/")[2]  # its name says the languages
+        licence, origin = "", ""
+        if options.registry:
+            _copy(Path(options.registry) / name, folder)
+        else:
+            licence, origin = _download(name, folder)
+        options.report(f"hf:{name}, licence {licence or 'not said'}")
+        labels = Labels(licence, origin, overwrite=options.overwrite)
+        return import_folder(folder, out, Asked(), labels, options.report)
+
+
+HUB = Hub()
+
+
+def _checked(name: str) -> str:
+    """The name of a repository. Raises ConfigError where it is none."""
+    if not _REPOSITORY.fullmatch(name):
+        raise ConfigError(f"hf: takes a repository, such as hf:Helsinki-NLP/opus-mt-de-en, but not {name!r}")
+    return name
+
+
+def _copy(there: Path, folder: Path) -> None:
+    if not there.is_dir():
+        raise PullError(f"{there}: there is no such folder; --registry takes one with a copy of the repository in it")
+    shutil.copytree(there, folder)
+
+
+def _download(name: str, folder: Path) -> tuple[str, str]:
+    """Bring the files of a repository's newest commit. Returns the licence, empty where it is not said, and the URL.
+
+    Raises:
+        ModuleNotFoundError: the client is not installed; the command says with what it comes.
+        PullError: they cannot be fetched.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+
+    try:
+        about: Any = HfApi().model_info(name)
+        safe = any(Path(one.rfilename).match(_SAFE) for one in about.siblings or ())
+        patterns = [*_FILES, _SAFE if safe else _PICKLED]
+        snapshot_download(name, revision=about.sha, allow_patterns=patterns, local_dir=folder)
+    except Exception as error:  # those of its client of HTTP share no base
+        remedy = "a proxy is taken from HTTPS_PROXY, a mirror from HF_ENDPOINT; --registry takes a folder with copies"
+        raise PullError(f"hf:{name}: {' '.join(str(error).split())}; {remedy}") from error
+    licence = getattr(about.card_data, "license", None)
+    return licence if isinstance(licence, str) else "", f"https://huggingface.co/{name}/tree/{about.sha}"
