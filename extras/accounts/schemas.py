@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from annotated_types import doc
+from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.schemas import ApiKey, example_of
+from service.api.schemas import ApiKey, body_config
+from service.translation.requests import Code
+
+_LENIENT = ConfigDict(extra="ignore")  # LibreTranslate's clients send more
 
 
-class SuggestRequest(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestRequest:
     """A translation that is to take the place of the model's."""
 
-    model_config = example_of(q="Wo ist der Bahnhof?", s="Where's the station?", source="de", target="en")
+    __pydantic_config__ = body_config(q="Wo ist der Bahnhof?", s="Where's the station?", source="de", target="en") | {
+        "extra": "ignore"
+    }  # LibreTranslate has fields that are not read here
 
-    q: str = Field(description="The text.")
-    s: str = Field(description="How it is to be translated.")
-    source: str = Field(max_length=35, description="Language code of `q`; `auto` = detected.")
-    target: str = Field(max_length=35, description="Language code of `s`.")
-    api_key: ApiKey = None
+    q: Annotated[str, doc("The text.")]
+    s: Annotated[str, doc("How it is to be translated.")]
+    source: Annotated[Code, doc("Language code of `q`; `auto` = detected.")]
+    target: Annotated[Code, doc("Language code of `s`.")]
+    api_key: ApiKey = field(default=None, repr=False)
 
 
 class RememberedSentence(BaseModel):

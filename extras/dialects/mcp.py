@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from models.command import installed_version
 from service.callers import Caller
 from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import Parts, memory_of
+from service.http.dependencies import Parts, context_of, memory_of
 from service.http.errors import HttpError, invalid_fields, reply_for
 from service.http.ports import HttpPart
 from service.translation.requests import AUTO, SummarizeTask, TranslateTask
@@ -70,25 +70,17 @@ class _Call:
     caller: Caller
 
     async def translate(self, given: TranslateArguments) -> dict[str, Any]:
-        sender = sender_of(self.request)
-        task = TranslateTask(
-            texts=[given.text],
-            source=given.source,
-            target=given.target,
-            memory=memory_of(self.parts, self.caller.name),
-            tag=sender.tag,
-            caller=sender.caller,
-        )
+        task = TranslateTask(q=given.text, source=given.source, target=given.target)
+        context = context_of(sender_of(self.request), recall=memory_of(self.parts, self.caller.name))
         async with self.parts.access.charged(self.caller, len(given.text), request=False):
-            result = await self.parts.texts.translate(task)
+            result = await self.parts.texts.translate(task, context)
         found = {"detectedLanguage": result.guesses[0].language} if result.guesses else {}
         return {"translation": result.texts[0].text, **found}
 
     async def summarize(self, given: SummarizeArguments) -> dict[str, Any]:
-        sender = sender_of(self.request)
-        task = SummarizeTask(texts=[given.text], language=given.language, tag=sender.tag, caller=sender.caller)
+        task = SummarizeTask(q=given.text, language=given.language)
         async with self.parts.access.charged(self.caller, len(given.text), request=False):
-            result = await self.parts.texts.summarize(task)
+            result = await self.parts.texts.summarize(task, context_of(sender_of(self.request)))
         return {"summary": result.texts[0].text, "truncated": result.texts[0].truncated}
 
     async def detect(self, given: DetectArguments) -> dict[str, Any]:

@@ -30,9 +30,8 @@ from service.callers import ANONYMOUS, Access, Caller, Memories, StoredGlossarie
 from service.database import Database, StorageError
 from service.engine import Draining, Engine
 from service.settings import Settings
-from service.text.markup import MarkupOptions
 from service.translation.plans import guessed_route
-from service.translation.requests import TranslateTask
+from service.translation.requests import Context, TranslateTask
 from service.translation.texts import TextService
 
 JOBS_FILE = "jobs.db"
@@ -261,8 +260,8 @@ class FileJobs:
         if source.lower() == "auto":
             sample = await asyncio.to_thread(sample_of, slices)
             guesses = await self._texts.detect(sample, caller.name, every=True)
-            task = TranslateTask(texts=[sample], target=upload.target, model=upload.model, likeliest=upload.likeliest)
-            route, guess = guessed_route(self._texts.catalog, task, guesses, "the file")
+            task, catalog = TranslateTask(q=sample, target=upload.target, model=upload.model), self._texts.catalog
+            route, guess = guessed_route(catalog, task, guesses, "the file", likeliest=upload.likeliest)
             return guess.language if route else upload.target, guess.confidence
         self._texts.catalog.translator(source, upload.target, upload.model)
         return source, None
@@ -294,18 +293,20 @@ class FileJobs:
         named = tuple(job.glossaries.split(",")) if job.glossaries else ()
         terms = self._glossaries.terms
         task = TranslateTask(
-            texts=one.texts,
-            glossary=await asyncio.to_thread(terms, job.owner, named, job.source, job.target) if named else {},
+            q=one.texts,
             source=job.source,
             target=job.target,
             model=job.model,
-            markup=MarkupOptions() if one.markup else None,
-            memory=None if job.owner == ANONYMOUS else partial(self._memory.recall, job.owner),
+            format="html" if one.markup else "text",
             priority="bulk",
+        )
+        context = Context(
             tag=f"file-{job.id[:8]}",
             caller=job.owner,
+            recall=None if job.owner == ANONYMOUS else partial(self._memory.recall, job.owner),
+            glossary=await asyncio.to_thread(terms, job.owner, named, job.source, job.target) if named else None,
         )
-        return [written.text for written in (await self._texts.translate(task)).texts]
+        return [written.text for written in (await self._texts.translate(task, context)).texts]
 
     async def _finish(self, job: str, status: str, fault: tuple[str, str] | None) -> None:
         await self._close_job(job, status, fault)

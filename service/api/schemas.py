@@ -1,20 +1,67 @@
-"""Requests of our own routes, as pydantic models. The OpenAPI document is made from them."""
+"""Bodies of our own routes: the text service's requests as senders write them, with what only a sender has.
+
+The requests, the bounds and the meanings of their fields are described once, in ``service.translation.requests``.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from annotated_types import DocInfo, MaxLen, doc
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    PlainValidator,
+    TypeAdapter,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
-from service.text.glossary import MAX_GLOSSARY, MAX_TERM
+from service.text.glossary import MAX_GLOSSARY
+from service.translation.requests import (
+    MAX_OTHERS,
+    Code,
+    PosteditTask,
+    SamplingOptions,
+    SummarizeTask,
+    Terms,
+    TranslateTask,
+)
+from service.translation.requests import Texts as AnyTexts
 
-MAX_OTHERS = 15
-MAX_PROTECT = 100
 OBJECT_FIELDS = ("others", "sampling", "glossary")
 """Fields that hold an object: a form has them as JSON."""
 LIST_FIELDS = ("protect",)
 """Fields that hold a list of strings: a form repeats them, or has them as JSON."""
+T = TypeVar("T")
+
+
+class _Object:
+    """Marks a record that a body has as an object: JSON is strict, where pydantic takes records only as themselves."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        handler.resolve_ref_schema(schema)["strict"] = False  # type: ignore[index]
+        return schema
+
+
+def _meanings(record: type[Any]) -> dict[str, str]:
+    """What the fields of a record and of its bases mean; pydantic reads no ``doc``."""
+    return {
+        name: about.documentation
+        for base in reversed(record.__mro__)
+        for name, hint in inspect.get_annotations(base, eval_str=True).items()
+        for about in getattr(hint, "__metadata__", ())
+        if isinstance(about, DocInfo)
+    }
 
 
 def _texts(value: Any) -> str | list[str]:
@@ -28,11 +75,12 @@ def _texts(value: Any) -> str | list[str]:
     raise PydanticCustomError("texts", "must be a string or a list of at least one string")
 
 
-Texts = Annotated[
-    str | list[str],
+Texts: TypeAlias = Annotated[
+    AnyTexts,
     PlainValidator(_texts),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
+AnyNamed: TypeAlias = Annotated[Texts, Field(validation_alias=AliasChoices("q", "text"))]
 
 
 def _at_most(bound: int, entries: str, holds: str) -> BeforeValidator:
@@ -49,204 +97,124 @@ def _at_most(bound: int, entries: str, holds: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-Others = Annotated[
-    dict[Annotated[str, Field(max_length=35)], Texts],
-    Field(max_length=MAX_OTHERS),
-    _at_most(MAX_OTHERS, "languages", "language code -> text"),
+ApiKey: TypeAlias = Annotated[
+    Annotated[str, MaxLen(512)] | None,
+    doc("Key of the caller, where keys are asked for; or `Authorization: Bearer …`."),
+]
+Stream: TypeAlias = Annotated[
+    bool,
+    doc(
+        "Sends each finished sentence as a server-sent event, and the whole reply at the end; so does "
+        "`Accept: text/event-stream`. May stand in the query string of any request. Not with `html`."
+    ),
 ]
 
 
-Term = Annotated[str, Field(min_length=1, max_length=MAX_TERM)]
-Glossary = Annotated[
-    dict[Term, Term], Field(max_length=MAX_GLOSSARY), _at_most(MAX_GLOSSARY, "terms", "source term -> target term")
-]
+def body_config(**example: str | int) -> ConfigDict:
+    """How bodies are read, strictly, and what the OpenAPI document says of them: meanings, and an invented example."""
+
+    def describe(schema: dict[str, Any], record: type[Any]) -> None:
+        for name, meaning in _meanings(record).items():
+            schema["properties"][name]["description"] = meaning
+        if example:
+            schema["examples"] = [{**example}]
+
+    return ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, json_schema_extra=describe)
 
 
-ApiKey = Annotated[
-    Annotated[str, Field(max_length=512)] | None,
-    Field(repr=False, description="Key of the caller, where keys are asked for; or `Authorization: Bearer …`."),
-]
-
-
-def _listed(texts: str | list[str]) -> list[str]:
-    return [texts] if isinstance(texts, str) else texts
-
-
-STREAM = (
-    "Sends each finished sentence as a server-sent event, and the whole reply at the end; so does "
-    "`Accept: text/event-stream`. May stand in the query string of any request. Not with `html`."
-)
-
-
-def example_of(**fields: str | int) -> ConfigDict:
-    """The example of a request that the OpenAPI document shows; invented."""
-    return ConfigDict(json_schema_extra={"examples": [{**fields}]})
-
-
-class SamplingFields(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingFields(SamplingOptions):
     """Draw tokens instead of searching for the most probable ones."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    temperature: float = Field(default=1.0, ge=0.01, le=100, description="Above 1 is more varied, below 1 less.")
-    top_k: int = Field(default=0, ge=0, description="Draw from the k most probable tokens; 0 = from all.")
-    top_p: float = Field(default=1.0, gt=0, le=1, description="Draw from the tokens that together reach p.")
-    seed: int | None = Field(default=None, ge=0, lt=1 << 63, description="Makes the draw repeatable.")
+    __pydantic_config__ = body_config()
 
 
-class DecodingFields(BaseModel):
-    """What every decoding route takes. Fields left out have the bundle's values."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-    q: Texts = Field(
-        validation_alias=AliasChoices("q", "text"), description="The text or texts; `text` is an alias of `q`."
-    )
-    alternatives: int = Field(default=0, ge=0, description="Further hypotheses, best first; at most beam_size - 1.")
-    details: bool = Field(default=False, description="Adds `model`, `usage`, `time` and `details` to the reply.")
-    scores: bool = Field(default=False, description="Adds log-probabilities; implies `details`.")
-    alignments: bool = Field(
-        default=False,
-        description="Adds to each sentence the attention between its tokens and the words that it aligns; implies "
-        "`details`.",
-    )
-    model: str | None = Field(default=None, max_length=200, description="Model, by alias or name; see GET /models.")
-    beam_size: int | None = Field(default=None, ge=1, description="Hypotheses searched at once; 1 = greedy.")
-    length_penalty: float | None = Field(default=None, ge=0, le=10, description="p; the bundle fixes the form.")
-    coverage_penalty: float | None = Field(default=None, ge=0, le=10, description="Weight of the coverage term.")
-    min_length: int | None = Field(default=None, ge=0, description="Target tokens of a sentence, at least.")
-    max_length: int | None = Field(default=None, ge=1, description="Target tokens of a sentence, at most.")
-    no_repeat_ngram_size: int | None = Field(default=None, ge=0, le=100, description="No n-gram twice; 0 = off.")
-    prefix: str | None = Field(default=None, max_length=1000, description="Text that the first sentence starts with.")
-    sampling: SamplingFields | None = Field(default=None, description="Draw instead of search.")
-    timeout: float | None = Field(default=None, gt=0, description="Seconds for the whole request; else the server's.")
-    priority: Literal["interactive", "bulk"] | None = Field(default=None, description="By size where not given.")
-    api_key: ApiKey = None
-
-    @property
-    def texts(self) -> list[str]:
-        """The texts as a list."""
-        return _listed(self.q)
-
-    @property
-    def further_texts(self) -> dict[str, list[str]]:
-        """By field, what belongs to each of the texts: the same in further languages, or its machine translation."""
-        return {}
-
-    @property
-    def wants_details(self) -> bool:
-        """Whether the reply carries the details block."""
-        return self.details or self.scores or self.alignments
-
-
-class TranslateRequest(DecodingFields):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslateRequest(TranslateTask):
     """Text to translate."""
 
-    model_config = example_of(q="Wo ist der Bahnhof?", source="de", target="en")
+    __pydantic_config__ = body_config(q="Wo ist der Bahnhof?", source="de", target="en")
 
-    source: str = Field(
-        default="auto",
-        max_length=35,
-        description="Language code of the text; `auto` = detected, per text.",
+    q: AnyNamed
+    sampling: Annotated[SamplingFields, _Object()] | None = None
+    others: (
+        Annotated[dict[Code, Texts], MaxLen(MAX_OTHERS), _at_most(MAX_OTHERS, "languages", "language code -> text")]
+        | None
+    ) = None
+    glossary: Annotated[Terms, _at_most(MAX_GLOSSARY, "terms", "source term -> target term")] = field(
+        default_factory=dict
     )
-    target: str = Field(max_length=35, description="Language code to translate into.")
-    others: Others | None = Field(
-        default=None,
-        description="The same text in further source languages, by language code, for models that read several at "
-        "once (GET /languages lists their combinations); each a string or, where `q` is one, a list as long as `q`.",
-    )
-    format: Literal["text", "html"] = Field(
-        default="text", description="`html`: the text nodes are translated and the markup is kept."
-    )
-    glossary: Glossary = Field(
-        default_factory=dict,
-        description="Source term -> target term, enforced: the longest match counts, at word boundaries. The reply's "
-        "`glossary` says which were found in the translation.",
-    )
-    protect: list[Term] = Field(
-        default_factory=list,
-        max_length=MAX_PROTECT,
-        description="What is to come back as it was: `placeholders`, `urls`, `emails`, `numbers`, `regex:` and an "
-        "expression in RE2's syntax, or any other string literally (after `literal:` whatever it is). The reply's "
-        "`protected` says what was kept.",
-    )
-    pivot: bool = Field(
-        default=True,
-        description="Whether a pair that no model translates may go through a third language, where two do; the "
-        "reply's `via` names that.",
-    )
-    memory: bool = Field(
-        default=True,
-        description="Whether sentences that the translation memory of the caller's key has are answered from it.",
-    )
-    lexicon: bool = Field(
-        default=True,
-        description="Whether the bundle's lexicon, if it has one, translates words and short phrases that stand "
-        "alone, keeps names and rare nouns, and says how words in capitals are read.",
-    )
-    rerank: bool | None = Field(
-        default=None,
-        description="Whether the model of the other direction chooses among the hypotheses: better, and more than "
-        "twice the work. An error where a pair has none; where not given the server's way.",
-    )
-    stream: bool = Field(default=False, description=STREAM)
-
-    @property
-    def further_texts(self) -> dict[str, list[str]]:
-        """The text in each further language."""
-        return {f"others.{code}": _listed(texts) for code, texts in (self.others or {}).items()}
+    stream: Stream = False
+    api_key: ApiKey = field(default=None, repr=False)
 
 
-class PosteditRequest(DecodingFields):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosteditRequest(PosteditTask):
     """A text and its machine translation, which is to be corrected."""
 
-    model_config = example_of(q="Click the OK button.", translation="Klicken auf die OK Schaltfläche.", target="de")
-
-    translation: Texts = Field(
-        description="The machine translation of `q`; a string or, where `q` is one, a list as long as `q`."
+    __pydantic_config__ = body_config(
+        q="Click the OK button.", translation="Klicken auf die OK Schaltfläche.", target="de"
     )
-    source: str | None = Field(
-        default=None, max_length=35, description="Language code of the text, where several models post-edit."
-    )
-    target: str | None = Field(default=None, max_length=35, description="Language code of the translation.")
 
-    @property
-    def further_texts(self) -> dict[str, list[str]]:
-        """The translations."""
-        return {"translation": _listed(self.translation)}
+    q: AnyNamed
+    sampling: Annotated[SamplingFields, _Object()] | None = None
+    translation: Texts
+    api_key: ApiKey = field(default=None, repr=False)
 
 
-class SummarizeRequest(DecodingFields):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizeRequest(SummarizeTask):
     """Text to summarize."""
 
-    model_config = example_of(q="We study how ... Our experiments show that ...", max_length=30)
+    __pydantic_config__ = body_config(q="We study how ... Our experiments show that ...", max_length=30)
 
-    language: str | None = Field(
-        default=None,
-        max_length=35,
-        description="Language code of the text; where it is not given it is detected, per text, and a text in a "
-        "language that no model summarizes is refused.",
-    )
-    sentences: int | None = Field(
-        default=None, ge=1, le=1000, description="Sentences of the summary, at most: it is cut at a sentence's end."
-    )
-    method: Literal["auto", "model", "extract"] = Field(
-        default="auto",
-        description="What summarizes: a `model`; `extract`, the sentences of the text that say most of it, at most "
-        "three where `sentences` is not given, in any language; `auto`, a model where one was made for such a text, or "
-        "`model` names one, and else an extract. The fields of a model's search say nothing to an extract.",
-    )
-    stream: bool = Field(default=False, description=STREAM)
+    q: AnyNamed
+    sampling: Annotated[SamplingFields, _Object()] | None = None
+    stream: Stream = False
+    api_key: ApiKey = field(default=None, repr=False)
 
 
-class DetectRequest(BaseModel):
+DecodingFields: TypeAlias = TranslateRequest | PosteditRequest | SummarizeRequest
+"""What every decoding route takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectRequest:
     """Text whose language is wanted."""
 
-    model_config = ConfigDict(extra="forbid")
+    __pydantic_config__ = body_config()
 
-    q: str = Field(
-        examples=["Wo ist der Bahnhof?"],
-        validation_alias=AliasChoices("q", "text"),
-        description="The text; `text` is an alias of `q`.",
-    )
-    api_key: ApiKey = None
+    q: Annotated[
+        str,
+        Field(validation_alias=AliasChoices("q", "text"), examples=["Wo ist der Bahnhof?"]),
+        doc("The text; `text` is an alias of `q`."),
+    ]
+    api_key: ApiKey = field(default=None, repr=False)
+
+
+def adapter_of(body: type[T]) -> TypeAdapter[T]:
+    """What reads a body, and describes it: a record of ours, or a dialect's model."""
+    return _known(body)[0]  # type: ignore[arg-type]  # mypy takes no class for hashable
+
+
+def names_of(body: type[Any]) -> frozenset[str]:
+    """The fields that a body may have."""
+    return _known(body)[1]  # type: ignore[arg-type]
+
+
+@cache
+def _known(body: type[Any]) -> tuple[TypeAdapter[Any], frozenset[str]]:
+    """A body's adapter, and the names of its fields."""
+    if is_dataclass(body):
+        return TypeAdapter(Annotated[body, _Object()]), frozenset(  # type: ignore[arg-type]
+            one.name for one in fields(body)
+        )
+    assert issubclass(body, BaseModel)
+    return TypeAdapter(body), frozenset(body.model_fields)
+
+
+def read_object(body: type[T], given: Mapping[str, Any], *, strict: bool) -> T:
+    """A body of an object's fields; where not ``strict``, with conversions. Raises pydantic's ValidationError."""
+    if strict and is_dataclass(body):  # which is strict by its configuration, but for what ``_Object`` marks
+        return adapter_of(body).validate_python(given)
+    return adapter_of(body).validate_python(given, strict=strict)

@@ -31,9 +31,11 @@ _BOUNDS: Mapping[str, str] = {
     "list_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",
+    "dataclass_type": "must be an object",
     "model_attributes_type": "must be an object",
     "literal_error": "must be {expected}",
     "extra_forbidden": "is not a known field",
+    "unexpected_keyword_argument": "is not a known field",
     "missing": "is required",
 }
 """By pydantic's types of errors; what is not here keeps pydantic's message."""

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Depends, Request
-from pydantic import BaseModel
 
 from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
 from service.bundles.manager import ModelManager
@@ -20,10 +19,10 @@ from service.http.credentials import Sender, admin_of, caller_of, sender_of
 from service.http.intake import read_fields
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
-from service.translation.requests import Recall, priority_of
+from service.translation.requests import Context, Recall, priority_of
 from service.translation.texts import TextService
 
-Fields = TypeVar("Fields", bound=BaseModel)
+Fields = TypeVar("Fields")
 Resource = TypeVar("Resource")
 
 
@@ -92,8 +91,7 @@ def charged(read: Callable[[Request], Awaitable[DecodingFields]]) -> Callable[..
         running = await parts(request)
         access = running.access
         caller = caller_of(request, access, fields.api_key)
-        texts = (fields.texts, *fields.further_texts.values())
-        characters = sum(len(text) for group in texts for text in group)
+        characters = sum(len(text) for texts in fields.columns.values() for text in texts)
         note_priority(request, priority_of(characters, fields.priority, running.settings.bulk_characters))
         own = fields.timeout is not None and fields.timeout < running.settings.request_timeout
         request.scope["state"]["own_deadline"] = own
@@ -123,6 +121,11 @@ async def admin(request: Request) -> Caller:
 async def sender(request: Request) -> Sender:
     """The origin of a request; a coroutine, since FastAPI would run ``sender_of`` itself in a thread."""
     return sender_of(request)
+
+
+def context_of(sender: Sender, **said: Any) -> Context:
+    """A request's context: whose it is, and what else is ``said`` of it."""
+    return Context(tag=sender.tag, caller=sender.caller, **said)
 
 
 PartsDep = Annotated[Parts, Depends(parts)]

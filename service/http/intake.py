@@ -11,17 +11,17 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from service.api.schemas import LIST_FIELDS, OBJECT_FIELDS
+from service.api.schemas import LIST_FIELDS, OBJECT_FIELDS, names_of, read_object
 from service.http.errors import BadRequest, InvalidFields, invalid_fields, unsupported_media
 
-T = TypeVar("T", bound=BaseModel)
+T = TypeVar("T")
 P = TypeVar("P")
 
 _MAX_FIELDS = 100_000
@@ -83,7 +83,8 @@ async def read_fields(request: Request, model: type[T]) -> T:
     """
     content = await read_body(request)
     if isinstance(content, dict):
-        given = {name: value for name, value in content.items() if value is not None or name not in model.model_fields}
+        known = names_of(model)
+        given = {name: value for name, value in content.items() if value is not None or name not in known}
         return validate(model, given | _flags(request, model), strict=True)
     return validate(model, _gather(content, model), strict=False)
 
@@ -132,19 +133,19 @@ def content_type(request: Request) -> str:
 
 
 def validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
-    """Fields as a model. Raises InvalidFields."""
+    """A body of such fields. Raises InvalidFields."""
     try:
-        return model.model_validate(fields, strict=strict)
+        return read_object(model, fields, strict=strict)
     except ValidationError as error:
         raise invalid_fields(error) from error
 
 
-def _flags(request: Request, model: type[BaseModel]) -> dict[str, bool]:
+def _flags(request: Request, model: type[Any]) -> dict[str, bool]:
     """What may stand in the query string beside a JSON body."""
     given = dict(_query_pairs(request.scope["query_string"]))
     flags: dict[str, bool] = {}
     for name in _ANYWHERE:
-        if given.get(name) and name in model.model_fields:
+        if given.get(name) and name in names_of(model):
             try:
                 flags[name] = _FLAG.validate_python(given[name])
             except ValidationError as error:
@@ -209,12 +210,12 @@ async def _multipart_pairs(request: Request, body: bytes) -> list[tuple[str, str
         await form.close()
 
 
-def _gather(pairs: list[tuple[str, str]], model: type[BaseModel]) -> dict[str, Any]:
+def _gather(pairs: list[tuple[str, str]], model: type[Any]) -> dict[str, Any]:
     """Known fields only; a repeated text becomes a list, of anything else the last value counts.
 
     A field that is a list stays one where it is given once; like a text that may be a list it may be one JSON list.
     """
-    known = set(model.model_fields) | {"text"}
+    known = names_of(model) | {"text"}
     texts: dict[str, list[str]] = {}
     fields: dict[str, Any] = {}
     for name, value in pairs:

@@ -10,8 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import TypeAdapter
 
 from service.api.examples import ERRORS
 from service.api.replies import ErrorBody, SentenceEvent, SummaryEvent
@@ -22,6 +21,8 @@ from service.api.schemas import (
     PosteditRequest,
     SummarizeRequest,
     TranslateRequest,
+    adapter_of,
+    names_of,
 )
 from service.http.ports import KeyScheme, dialect_of, http_parts
 from service.settings import Settings
@@ -58,18 +59,18 @@ _WITH_BODY, _ALWAYS = (400, 408, 413), (500,)
 Document = dict[str, Any]
 
 
-_BODIES: tuple[type[BaseModel], ...] = (
+_BODIES: tuple[type[Any], ...] = (
     TranslateRequest,
     PosteditRequest,
     SummarizeRequest,
     DetectRequest,
 )
 """What our routes read by themselves, so that the document would not have them."""
-_EVENTS: tuple[type[BaseModel], ...] = (SentenceEvent, SummaryEvent)
+_EVENTS: tuple[type[Any], ...] = (SentenceEvent, SummaryEvent)
 """What they stream."""
 
 
-def bodies() -> tuple[type[BaseModel], ...]:
+def bodies() -> tuple[type[Any], ...]:
     """What routes read by themselves, ours and those of extras."""
     return (*_BODIES, *(model for part in http_parts() for model in part.models))
 
@@ -92,12 +93,13 @@ def streamed(events: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {"text/event-stream": {"example": events}}}}
 
 
-def request_body(model: type[BaseModel]) -> dict[str, Any]:
+def request_body(model: type[Any]) -> dict[str, Any]:
     """The ``openapi_extra`` of a route that reads JSON, form, multipart or query string."""
     schema, form = (f"#/components/schemas/{model.__name__}{kind}" for kind in ("", FORM))
     content: dict[str, Any] = {"application/json": {"schema": {"$ref": schema}}}
-    objects = [name for name in OBJECT_FIELDS if name in model.model_fields]
-    lists = [name for name in LIST_FIELDS if name in model.model_fields]
+    known = names_of(model)
+    objects = [name for name in OBJECT_FIELDS if name in known]
+    lists = [name for name in LIST_FIELDS if name in known]
     encoding = {name: {"contentType": "application/json"} for name in objects}
     for kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
         content[kind] = {"schema": {"$ref": form}, "encoding": encoding}
@@ -108,7 +110,7 @@ def request_body(model: type[BaseModel]) -> dict[str, Any]:
     description += f" (or has {_named(lists)} as JSON)" if lists else ""
     description += f", and has {_named(objects)} as JSON." if objects else "."
     body = {"requestBody": {"required": True, "description": description, "content": content}}
-    return body | ({"parameters": [_STREAM]} if "stream" in model.model_fields else {})
+    return body | ({"parameters": [_STREAM]} if "stream" in known else {})
 
 
 def _named(fields: Sequence[str]) -> str:
@@ -135,8 +137,9 @@ def install(app: FastAPI, settings: Settings) -> None:
                 tags=[*_TAGS, *(tag for part in http_parts() for tag in part.tags)],
                 servers=[{"url": "/", "description": "this server"}],
             )
-            _, read = models_json_schema(
-                [(model, "validation") for model in (*bodies(), *_EVENTS)], ref_template="#/components/schemas/{model}"
+            _, read = TypeAdapter.json_schemas(
+                [(model.__name__, "validation", adapter_of(model)) for model in (*bodies(), *_EVENTS)],
+                ref_template="#/components/schemas/{model}",
             )
             schema["components"]["schemas"] |= read["$defs"]
             app.openapi_schema = _complete(schema, settings)

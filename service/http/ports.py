@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel
 from starlette.routing import BaseRoute
 
 from service.ports import extras, load
@@ -122,7 +121,7 @@ class HttpPart:
     keys: tuple[KeyScheme, ...] = ()
     tags: tuple[dict[str, str], ...] = ()
     needs_key: tuple[str, ...] = ()
-    models: tuple[type[BaseModel], ...] = ()
+    models: tuple[type[Any], ...] = ()
     file_endings: tuple[str, ...] = ()
 
 

@@ -10,7 +10,7 @@ from service.text.glossary import Glossary
 from service.text.masking import Hidden, HiddenPlace, Masked, merge
 from service.text.protect import Protector, always_kept
 from service.text.spans import Span
-from service.translation.requests import DecodeRequest, TranslateTask
+from service.translation.requests import Context, DecodeRequest, TranslateTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,11 @@ class Masker:
     names: bool
 
     @classmethod
-    def of(cls, request: DecodeRequest) -> Masker:
+    def of(cls, request: DecodeRequest, context: Context) -> Masker:
         """The masker of a request. Raises InvalidOption for a bad entry of ``protect``."""
         if not isinstance(request, TranslateTask):
             return cls(Protector(), Glossary.of({}), names=False)
-        terms = request.glossary
-        glossary = terms if isinstance(terms, Glossary) else Glossary.of(terms)
+        glossary = Glossary.of(request.glossary) if context.glossary is None else context.glossary
         return cls(Protector.of(request.protect), glossary, names=True)
 
     def mask(self, text: str, kept: Sequence[Span] = ()) -> Masked:

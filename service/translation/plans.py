@@ -15,7 +15,14 @@ from service.errors import InvalidOption, LanguageNotServed, PairNotServed
 from service.text.detection import Guess
 from service.text.foreign import find_foreign
 from service.text.languages import base_code
-from service.translation.requests import DecodeRequest, RequestLimits, SummarizeTask, TranslateTask, priority_of
+from service.translation.requests import (
+    Context,
+    DecodeRequest,
+    RequestLimits,
+    SummarizeTask,
+    TranslateTask,
+    priority_of,
+)
 from service.translation.stages import Stages, Way, stage_makers
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
@@ -28,7 +35,7 @@ class Plan:
     """How those texts of a request are decoded that go the same way.
 
     Attributes:
-        request: theirs.
+        request, context: theirs.
         columns: per source of the model the texts of all of the request.
         options: of every sentence but a text's first.
         first: of a text's first sentence, which carries the prefix.
@@ -42,6 +49,7 @@ class Plan:
     """
 
     request: DecodeRequest
+    context: Context
     route: Route
     columns: tuple[Sequence[str], ...]
     options: SearchOptions
@@ -90,11 +98,17 @@ class Plan:
         if longest is not None:
             least = max(1, options.min_length, len(options.prefix) + len(options.required))
             options = replace(options, max_length=max(least, min(longest, options.max_length)))
-        return Job(self.model.name, ids, options, self.priority, self.deadline, tag=self.request.tag)
+        return Job(self.model.name, ids, options, self.priority, self.deadline, tag=self.context.tag)
 
 
 def make_plan(
-    request: DecodeRequest, route: Route, catalog: Catalog, limits: RequestLimits, characters: int, deadline: float
+    request: DecodeRequest,
+    context: Context,
+    route: Route,
+    catalog: Catalog,
+    limits: RequestLimits,
+    characters: int,
+    deadline: float,
 ) -> Plan:
     """Check a request's options against server and models.
 
@@ -111,11 +125,12 @@ def make_plan(
     judged = mute is None and request.wants_details and _attentive(route)
     marked = mute is None and isinstance(request, TranslateTask)
     priority = priority_of(characters, request.priority, limits.bulk_characters)
-    given = tuple(request.columns[name] for name in route.fields)
+    columns = request.columns
+    given = tuple(columns[name] for name in route.fields)
     known = _placeholders(route)
 
     def hop(route: Route, options: SearchOptions, prefix: str | None, onward: Plan | None) -> Plan:
-        wanted, channel = options.n_best, find_channel(request, route, catalog, limits, priority)
+        wanted, channel = options.n_best, find_channel(request, context, route, catalog, limits, priority)
         options = replace(options, attention=options.attention or request.alignments or judged)
         if channel is not None:
             options = replace(options, n_best=options.beam_size)
@@ -124,13 +139,15 @@ def make_plan(
             written = route.model.bundle.target_vocabulary.encode(prefix)
             first = replace(options, prefix=(*options.prefix, *written))
         aligned = (replace(options, attention=True), replace(first, attention=True)) if marked else (options, first)
-        return Plan(request, route, given, options, first, aligned, priority, deadline, known, wanted, channel, onward)
+        return Plan(
+            request, context, route, given, options, first, aligned, priority, deadline, known, wanted, channel, onward
+        )
 
     last = hop(route.onward or route, search_options(request, route.models[-1], limits), request.prefix, None)
     stages = make_stages(request, route, limits)
     if route.onward is None:
         return replace(last, stages=stages)
-    between = search_options(DecodeRequest(texts=(), beam_size=request.beam_size), route.model, limits)
+    between = search_options(DecodeRequest(q=(), beam_size=request.beam_size), route.model, limits)
     return replace(hop(route, between, None, last), stages=stages)
 
 
@@ -180,28 +197,29 @@ def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLi
         raise InvalidOption("no_repeat_ngram_size", bound, given["no_repeat_ngram_size"])
     given |= {"beam_size": beam_size, "n_best": request.alternatives + 1}
     if request.sampling is not None:
-        given["sampling"] = request.sampling
+        given["sampling"] = request.sampling.options()
     return replace(defaults, **given)
 
 
 def find_channel(
-    request: DecodeRequest, route: Route, catalog: Catalog, limits: RequestLimits, priority: Priority
+    request: DecodeRequest, context: Context, route: Route, catalog: Catalog, limits: RequestLimits, priority: Priority
 ) -> ServedModel | None:
-    """The channel model of a route's first model, if the request or else the server wants hypotheses ranked by it.
+    """The channel model of a route's first model, if hypotheses are to be ranked by it.
+
+    The request says so, or leaves it open: then they are where its context or the server wants it and it can be done.
 
     Raises:
         InvalidOption: the request insists, and there is none, or it asks for draws, among which nobody chooses.
     """
-    if not isinstance(request, TranslateTask):
+    if not isinstance(request, TranslateTask) or request.rerank is False:
         return None
-    own = limits.rerank == "always" or (limits.rerank == "bulk" and priority is Priority.BULK)
-    asked = request.rerank or ("possible" if own else "never")
-    if asked == "never" or (asked == "possible" and request.sampling is not None):
+    own = context.rerank or limits.rerank == "always" or (limits.rerank == "bulk" and priority is Priority.BULK)
+    if not request.rerank and (not own or request.sampling is not None):
         return None
     if request.sampling is not None:
         raise InvalidOption("rerank", "must be false where sampling is asked for", True)
     channel = catalog.channel(route)
-    if channel is None and asked == "always":
+    if channel is None and request.rerank:
         languages = ", ".join(route.languages)
         bound = f"must be false for {route.model.name}: nothing served translates {route.model.target} into {languages}"
         raise InvalidOption("rerank", bound, True, f"load a model of that direction beside {route.model.name}")
@@ -237,11 +255,11 @@ def check_cost(work: Iterable[tuple[Plan, Job]], limits: RequestLimits) -> None:
 
 def named_route(catalog: Catalog, request: TranslateTask, source: str) -> Route:
     """The route from a language. Raises as ``Catalog.translator`` does."""
-    return catalog.translator(source, request.target, request.model, tuple(request.others), pivot=request.pivot)
+    return catalog.translator(source, request.target, request.model, tuple(request.others or ()), pivot=request.pivot)
 
 
 def guessed_route(
-    catalog: Catalog, request: TranslateTask, guesses: Sequence[Guess], place: str
+    catalog: Catalog, request: TranslateTask, guesses: Sequence[Guess], place: str, *, likeliest: bool
 ) -> tuple[Route | None, Guess]:
     """The route of the first guess that is served, and that guess: a likely one, where the best is sure.
 
@@ -250,21 +268,22 @@ def guessed_route(
         request: asks for it.
         guesses: of one text, all of them, best first.
         place: the text's field, for errors.
+        likeliest: as of ``Context``.
 
     Returns:
         No route where the text is in the language already that it is to be translated into. A guess that is taken
         though it is far from the best says so.
 
     Raises:
-        LanguageNotServed, PairNotServed: none of them is served, or none that is likely where the best is sure and the
-            request does not ask for the likeliest.
+        LanguageNotServed, PairNotServed: none of them is served, or none that is likely where the best is sure and
+            the likeliest is not wanted.
         InvalidOption, ModelNotFound: as ``Catalog.translator`` does.
     """
     refused: LanguageNotServed | PairNotServed | None = None
     sure = guesses[0].confidence >= _SURE
     for guess in guesses:
         close = is_close(guess, guesses[0])
-        if sure and not (close or request.likeliest):
+        if sure and not (close or likeliest):
             break
         try:
             route = named_route(catalog, request, guess.language)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from models.text import normalise
 from service.text.languages import base_code
-from service.translation.requests import TranslateTask
+from service.translation.requests import Recall, TranslateTask
 from service.translation.stages import recalled
 from service.translation.units import ParsedText, Unit
 
 
-def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
-    """Give sentences the translations that a stage knows of them, or the memory.
+def recall(request: TranslateTask, memory: Recall | None, parsed: Sequence[ParsedText]) -> None:
+    """Give sentences the translations that a stage knows of them, or the memory of the caller, if that has one.
 
     Neither is asked: for sentences with terms of a glossary or parts that the request protects, for blocks with inline
     markup, since nothing would say where that belongs, for texts in several languages, and where the answer is to be
@@ -24,19 +24,18 @@ def recall(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
         for unit in _plain_units(request, text) if text.plan.stages else ():
             if found := recalled(text.plan.stages, unit.sentence):
                 unit.take(found.translations, "stage")
-    if request.memory is not None:
-        _remember(request, parsed)
+    if request.memory and memory is not None:
+        _remember(request, memory, parsed)
 
 
-def _remember(request: TranslateTask, parsed: Sequence[ParsedText]) -> None:
+def _remember(request: TranslateTask, memory: Recall, parsed: Sequence[ParsedText]) -> None:
     """A match is exact: the whole sentence, in Unicode NFC, as it is cut out of the text. It goes before a stage's."""
-    assert request.memory is not None
     units: dict[str, list[Unit]] = {}
     for text in parsed:
         units.setdefault(base_code(text.plan.route.languages[0]), []).extend(_plain_units(request, text))
     for source, some in units.items():
         sentences = [normalise(unit.sent.source) for unit in some]
-        found = request.memory(source, base_code(request.target), set(sentences))
+        found = memory(source, base_code(request.target), set(sentences))
         for unit, sentence in zip(some, sentences, strict=True):
             unit.take([found[sentence]] if sentence in found else (), "memory")
 

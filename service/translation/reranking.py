@@ -67,7 +67,7 @@ async def _ranked(engine: Engine, threads: TurnThreads, plan: Plan, job: Job, de
     hypotheses = decoded.hypotheses
     if plan.channel is not None and len(hypotheses) > 1:
         channel = ChannelModel.of(plan.channel.bundle)
-        asked = await threads.run(plan.request.caller, _questions, plan, channel, job, decoded)
+        asked = await threads.run(plan.context.caller, _questions, plan, channel, job, decoded)
         try:
             answers = await engine.decode(asked, begun=True)
         except (DecodingFailed, UnknownModel):

@@ -26,7 +26,7 @@ from service.telemetry import tracing
 from service.text.detection import Detector, Guess
 from service.text.html import HtmlDocument
 from service.text.languages import base_code
-from service.text.markup import MarkupError
+from service.text.markup import MarkupError, MarkupOptions
 from service.text.masking import Masked
 from service.translation.extracts import ExtractedText, is_made_for
 from service.translation.masker import Masker
@@ -44,6 +44,8 @@ from service.translation.progress import Progress, tell_extracts, tell_rest, wat
 from service.translation.recall import recall
 from service.translation.requests import (
     AUTO,
+    NO_CONTEXT,
+    Context,
     DecodeRequest,
     PosteditTask,
     RequestLimits,
@@ -67,6 +69,7 @@ Task = TypeVar("Task", bound=DecodeRequest)
 class _Admission:
     """A request that was let in: its characters, and when it began and must be done, on the engine's clock."""
 
+    context: Context
     characters: int
     began: float
     deadline: float
@@ -101,23 +104,27 @@ class TextService:
         """The languages that a text may be in, as ``Detector.detect`` names them; ``caller``: as of requests."""
         return await self._threads.run(caller, self.detector.detect, text, None, every)
 
-    async def translate(self, request: TranslateTask, progress: Progress | None = None) -> DecodeResult:
+    async def translate(
+        self, request: TranslateTask, context: Context = NO_CONTEXT, progress: Progress | None = None
+    ) -> DecodeResult:
         """Translate texts; ``progress`` is told of every finished sentence of plain text while others are decoded."""
-        return await self._rewrite(request, self._read_translation, progress)
+        return await self._rewrite(request, context, self._read_translation, progress)
 
-    async def postedit(self, request: PosteditTask) -> DecodeResult:
+    async def postedit(self, request: PosteditTask, context: Context = NO_CONTEXT) -> DecodeResult:
         """Correct machine translations; where text or translation has no words, the translation is the answer."""
-        return await self._rewrite(request, self._read_postediting, None)
+        return await self._rewrite(request, context, self._read_postediting, None)
 
-    async def summarize(self, request: SummarizeTask, progress: Progress | None = None) -> DecodeResult:
+    async def summarize(
+        self, request: SummarizeTask, context: Context = NO_CONTEXT, progress: Progress | None = None
+    ) -> DecodeResult:
         """Summarize texts, long ones in parts; ``progress`` is told of every finished one while others are decoded.
 
         What no model was made for is answered with sentences of its own, unless the request wants a model.
         """
         with self._engine.dispatcher.session():
-            admission = self._admit(request)
+            admission = self._admit(request, context)
             async with asyncio.timeout(admission.deadline - admission.began):
-                texts = await self._threads.run(request.caller, self._read_summaries, request, admission)
+                texts = await self._threads.run(context.caller, self._read_summaries, request, admission)
                 pending = [text for text in texts if isinstance(text, SummarizedText)]
                 jobs, rounds = list[Job](), list[Sequence[Decoded]]()
                 while True:  # once more for every time that summaries are summarized
@@ -129,7 +136,7 @@ class TextService:
                     jobs += now
                     rounds.append(decoded)
                     pending, written = await self._threads.run(
-                        request.caller, write_summaries, request, texts, pending, decoded
+                        context.caller, write_summaries, request, texts, pending, decoded
                     )
                     if not pending:
                         break
@@ -142,21 +149,22 @@ class TextService:
     async def _rewrite(
         self,
         request: Task,
+        context: Context,
         read: Callable[[Task, _Admission], tuple[list[ParsedText], list[Guess]]],
         progress: Progress | None,
     ) -> DecodeResult:
         """Decode every sentence, those once more of which something is missing, and put all into their places."""
         with self._engine.dispatcher.session():
-            admission = self._admit(request)
+            admission = self._admit(request, context)
             async with asyncio.timeout(admission.deadline - admission.began):
-                parsed, guesses = await self._threads.run(request.caller, read, request, admission)
+                parsed, guesses = await self._threads.run(context.caller, read, request, admission)
                 units = [(text, unit) for text in parsed for unit in text.units]
                 rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     work = [one for text, unit in units for one in unit.work(text.plan)]
                     watch = watch_sentences(progress, units)
                     rounds.append(await decode_ranked(self._engine, self._threads, work, watch, begun=bool(rounds)))
-                    units, written = await self._threads.run(request.caller, _write, request, parsed, units, rounds[-1])
+                    units, written = await self._threads.run(context.caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
                 tell_rest(progress, parsed)
@@ -178,11 +186,11 @@ class TextService:
             if text.via is not None:
                 self.pivoted[route.languages[0], text.via, text.plan.writer.target] += len(text.decoded)
 
-    def _admit(self, request: DecodeRequest) -> _Admission:
+    def _admit(self, request: DecodeRequest, context: Context) -> _Admission:
         """Check what can be told without looking at the texts."""
         began = self._engine.clock()
         characters = check_size(request, self._limits)
-        return _Admission(characters, began, began + request_seconds(request, self._limits))
+        return _Admission(context, characters, began, began + request_seconds(request, self._limits))
 
     def _seconds(self, rounds: Sequence[Sequence[Decoded]], admission: _Admission) -> Time:
         return Time.of(rounds, self._engine.clock() - admission.began)
@@ -190,9 +198,9 @@ class TextService:
     @tracing.traced("split")
     def _read_translation(self, request: TranslateTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:
         """The texts in units, none of those that stay as they are; and the languages that were detected."""
-        masker, documents = Masker.of(request), self._read_markup(request)
+        masker, documents = Masker.of(request, admission.context), self._read_markup(request, admission.context)
         if request.source.lower() == AUTO:
-            routes, guesses = self._detected(request, documents)
+            routes, guesses = self._detected(request, documents, likeliest=admission.context.likeliest)
         else:
             routes, guesses = [named_route(self.catalog, request, request.source)] * len(request.texts), []
         return self._parsed(request, routes, admission, masker, documents), guesses
@@ -201,7 +209,9 @@ class TextService:
     def _read_postediting(self, request: PosteditTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:
         """Texts and translations in units."""
         route = self.catalog.posteditor(request.source, request.target, request.model)
-        return self._parsed(request, [route] * len(request.texts), admission, Masker.of(request), []), []
+        return self._parsed(
+            request, [route] * len(request.texts), admission, Masker.of(request, admission.context), []
+        ), []
 
     @tracing.traced("split")
     def _read_summaries(self, request: SummarizeTask, admission: _Admission) -> list[SummarizedText | ExtractedText]:
@@ -222,7 +232,15 @@ class TextService:
     ) -> dict[Route, Plan]:
         """How each way is decoded."""
         return {
-            route: make_plan(request, route, self.catalog, self._limits, admission.characters, admission.deadline)
+            route: make_plan(
+                request,
+                admission.context,
+                route,
+                self.catalog,
+                self._limits,
+                admission.characters,
+                admission.deadline,
+            )
             for route in dict.fromkeys(filter(None, routes))
         }
 
@@ -251,19 +269,20 @@ class TextService:
         guesses = self.detector.detect(request.texts[number], self.catalog.summarized_languages(request.model))
         return summary_route(self.catalog, request, guesses, number)
 
-    def _read_markup(self, request: TranslateTask) -> list[HtmlDocument]:
+    def _read_markup(self, request: TranslateTask, context: Context) -> list[HtmlDocument]:
         """The texts, divided; none where they are plain.
 
         Raises:
             InvalidOption: markup that is not read, or that comes in several languages.
         """
-        if request.markup is None:
+        markup = MarkupOptions() if context.markup is None and request.format == "html" else context.markup
+        if markup is None:
             return []
         if request.others:
             bound = "must be 'text' where the same text is given in other languages"
             raise InvalidOption("format", bound, "html")
         depth, elements = self._limits.max_markup_depth, self._limits.max_markup_elements
-        options = replace(request.markup, max_depth=depth, max_elements=elements)
+        options = replace(markup, max_depth=depth, max_elements=elements)
         documents = []
         for number, text in enumerate(request.texts):
             try:
@@ -274,7 +293,7 @@ class TextService:
         return documents
 
     def _detected(
-        self, request: TranslateTask, documents: Sequence[HtmlDocument]
+        self, request: TranslateTask, documents: Sequence[HtmlDocument], *, likeliest: bool
     ) -> tuple[list[Route | None], list[Guess]]:
         """The way of each text, and the language that it is in; no way where it is the language asked for."""
         catalog, named = self.catalog, (request.target, request.model)
@@ -287,7 +306,8 @@ class TextService:
 
         guesses = [self._guesses(text, request, preferred, known) for text in texts]
         found = [
-            guessed_route(catalog, request, ranked, request.place(number)) for number, ranked in enumerate(guesses)
+            guessed_route(catalog, request, ranked, request.place(number), likeliest=likeliest)
+            for number, ranked in enumerate(guesses)
         ]
         return [route for route, _ in found], [guess for _, guess in found]
 
@@ -337,7 +357,7 @@ class TextService:
                 markup = documents[number] if documents else None
                 parsed.append(parse_text(plan, number, masker, tokens, markup))
         if isinstance(request, TranslateTask):
-            recall(request, parsed)
+            recall(request, admission.context.recall, parsed)
         jobs = ((text.plan, job) for text in parsed for unit in text.units for job in unit.attempt.jobs)
         check_cost(jobs, self._limits)
         return parsed

@@ -38,7 +38,6 @@ from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
-from service.translation.requests import TranslateTask
 from service.translation.stages import StagedSentence, finished, judged, prepared
 
 _MOST_MENDED = 2  # further attempts at a sentence that is at fault
@@ -464,9 +463,8 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
 def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, attention: bool) -> SegmentedText:
     """A text of one source, as it was sent and with what is hidden in it."""
     language, target = plan.route.languages[0], plan.writer.target
-    splitting = plan.request.splitting if isinstance(plan.request, TranslateTask) else "lines"
     measure = _measure(plan, masked, tokens)
-    document = Document.parse(masked.text, language, target, plan.model.limit, measure, splitting)
+    document = Document.parse(masked.text, language, target, plan.model.limit, measure, plan.context.splitting)
     sentences = [Masked(piece.text) for piece in document.sentences]
     if masked.hidden:
         pieces = zip(document.pieces, masked.divide(piece.text for piece in document.pieces), strict=True)

@@ -16,7 +16,7 @@ from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate
 from service.translation.confidence import judge
 from service.translation.plans import Plan
-from service.translation.requests import DecodeRequest, TranslateTask
+from service.translation.requests import DecodeRequest
 from service.translation.results import (
     AlignedSource,
     AlignedWords,
@@ -141,7 +141,7 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
 def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tuple[int, int]]]:
     """The text with every unit's candidate of that rank, and where each stands."""
     lines = [unit.candidates[min(rank, len(unit.candidates) - 1)].text for unit in segment.units]
-    postprocess = plan.request.postprocess if isinstance(plan.request, TranslateTask) else None
+    postprocess = plan.context.postprocess
     if postprocess is not None:
         sources = (piece.text for piece in segment.document.sentences)
         lines = [postprocess(source, line) for source, line in zip(sources, lines, strict=True)]

@@ -17,7 +17,7 @@ from service.callers import Caller, QuotaUsage
 from service.engine import DecodingFailed
 from service.settings import Settings
 from service.translation.progress import Progress
-from service.translation.requests import TranslateTask
+from service.translation.requests import Context, TranslateTask
 from service.translation.results import DecodeResult
 from service.translation.texts import TextService
 from tests.service.support import Served, assert_error, served
@@ -79,7 +79,9 @@ async def test_a_stream_that_breaks_off_is_given_back(
 ) -> None:
     """Its status is 200, since it had begun."""
 
-    async def break_off(self: TextService, request: TranslateTask, progress: Progress) -> DecodeResult:
+    async def break_off(
+        self: TextService, request: TranslateTask, context: Context, progress: Progress
+    ) -> DecodeResult:
         progress.add(lambda: None)
         await asyncio.sleep(0.01)
         raise DecodingFailed("0a1b2c3d4e5f")

@@ -17,13 +17,13 @@ from extras.dialects.deepl.schemas import (
 from extras.dialects.settings import DialectSettings
 from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from service.http.credentials import Sender
-from service.http.dependencies import Parts, memory_of
+from service.http.dependencies import Parts, context_of, memory_of
 from service.http.errors import HttpError, InvalidFields, not_offered
 from service.text.glossary import Glossary
 from service.text.languages import base_language, match_language
 from service.text.layout import Splitting
 from service.text.markup import MarkupOptions
-from service.translation.requests import AUTO, Rerank, TranslateTask
+from service.translation.requests import AUTO, TranslateTask
 from service.translation.results import DecodeResult
 
 _SPLITTING: dict[SplitSentences, Splitting] = {"0": "whole", "1": "lines", "nonewlines": "sentences"}
@@ -59,22 +59,24 @@ async def translate(
         return reply, [*without_effect(fields), "source_lang: is the language of target_lang, so nothing was changed"]
     glossary = await _glossary(fields, parts, owner)
     task = TranslateTask(
-        texts=fields.text,
+        q=fields.text,
         source=fields.source_lang or AUTO,
         target=fields.target_lang,
-        markup=_markup(fields),
-        glossary=glossary,
-        likeliest=True,
-        splitting=_splitting(fields),
-        memory=memory_of(parts, owner),
-        postprocess=preserve if fields.preserve_formatting else None,
-        rerank=_rerank(fields),
+        rerank=False if fields.model_type == "latency_optimized" else None,
         timeout=min(parts.settings.part(DialectSettings).deepl_timeout, parts.settings.request_timeout),
-        tag=sender.tag,
-        caller=sender.caller,
+    )
+    context = context_of(
+        sender,
+        recall=memory_of(parts, owner),
+        glossary=glossary,
+        markup=_markup(fields),
+        splitting=_splitting(fields),
+        postprocess=preserve if fields.preserve_formatting else None,
+        likeliest=True,
+        rerank=fields.model_type is not None,  # quality, where it can be had: no client expects a type to be refused
     )
     try:
-        result = await parts.texts.translate(task)
+        result = await parts.texts.translate(task, context)
     except (LanguageNotServed, PairNotServed) as error:
         raise not_supported(error, fields.target_lang) from error
     reply = DeepLTranslateReply(translations=list(_translations(fields, result)))
@@ -115,13 +117,6 @@ def _taken(fields: DeepLTranslateRequest, result: DecodeResult) -> Iterator[str]
             )
 
 
-def _rerank(fields: DeepLTranslateRequest) -> Rerank | None:
-    """Quality is reranking, where it can be had: a client does not expect that a model type is refused."""
-    if fields.model_type is None:
-        return None
-    return "never" if fields.model_type == "latency_optimized" else "possible"
-
-
 def _splitting(fields: DeepLTranslateRequest) -> Splitting:
     """Where texts are split; in HTML line breaks are spaces unless the request says otherwise."""
     if fields.split_sentences is None:
@@ -147,10 +142,10 @@ def _tags(fields: DeepLTranslateRequest, names: Sequence[str]) -> frozenset[str]
     return frozenset(name.lower() if fields.tag_handling == "html" else name for name in names)
 
 
-async def _glossary(fields: DeepLTranslateRequest, parts: Parts, owner: str) -> Glossary | dict[str, str]:
+async def _glossary(fields: DeepLTranslateRequest, parts: Parts, owner: str) -> Glossary | None:
     named = named_glossaries(fields)
     if not named:
-        return {}
+        return None
     try:
         source, target = fields.source_lang or "", fields.target_lang
         return await asyncio.to_thread(parts.glossaries.terms, owner, named, source, target)

@@ -22,10 +22,9 @@ from extras.dialects.openai.schemas import (
 )
 from service.bundles.catalog import Catalog
 from service.errors import ModelNotFound
-from service.http.credentials import Sender
 from service.http.errors import InvalidFields, not_offered
 from service.translation.progress import Event
-from service.translation.requests import AUTO, Recall, SummarizeTask, TranslateTask
+from service.translation.requests import AUTO, SummarizeTask, TranslateTask
 from service.translation.results import DecodeResult, FinishedSentence
 
 Task: TypeAlias = TranslateTask | SummarizeTask
@@ -38,12 +37,11 @@ class Errand:
     source: str | None
     target: str
 
-    def task(self, text: str, sender: Sender, memory: Recall | None) -> Task:
-        """The request for it, with the caller's memory; tokens are counted with the details."""
-        shared = {"texts": [text], "details": True, "tag": sender.tag, "caller": sender.caller}
+    def task(self, text: str) -> Task:
+        """The request for it; tokens are counted with the details."""
         if self.source is None:
-            return SummarizeTask(language=self.target, **shared)  # type: ignore[arg-type]
-        return TranslateTask(source=self.source, target=self.target, memory=memory, **shared)  # type: ignore[arg-type]
+            return SummarizeTask(q=text, language=self.target, details=True)
+        return TranslateTask(q=text, source=self.source, target=self.target, details=True)
 
 
 def errands(catalog: Catalog) -> dict[str, Errand]:

@@ -10,7 +10,7 @@ from extras.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
 from extras.dialects.openai.document import STREAM, chat_body, openai_errors
 from extras.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
 from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import PartsDep, fields_of, memory_of, note_priority
+from service.http.dependencies import PartsDep, context_of, fields_of, memory_of, note_priority
 from service.http.openapi import streamed
 from service.http.streaming import stream
 from service.translation.progress import Progress
@@ -37,15 +37,15 @@ async def complete(
     sender = sender_of(request)
     name, errand = errand_of(parts.texts.catalog, fields.model)
     text, options = text_of(fields), fields.stream_options
-    task = errand.task(text, sender, memory_of(parts, caller.name))
+    task, context = errand.task(text), context_of(sender, recall=memory_of(parts, caller.name))
     replies = ChatReplies(name, sender.tag, include_usage=bool(options and options.include_usage))
     note_priority(request, priority_of(len(text), None, parts.settings.bulk_characters))
 
     async def answer(progress: Progress | None = None) -> ChatCompletion:
         async with parts.access.charged(caller, len(text)):
             if isinstance(task, TranslateTask):
-                return replies.whole(await parts.texts.translate(task, progress))
-            return replies.whole(await parts.texts.summarize(task, progress))
+                return replies.whole(await parts.texts.translate(task, context, progress))
+            return replies.whole(await parts.texts.summarize(task, context, progress))
 
     return await stream(answer, request, replies) if fields.stream else await answer()
 

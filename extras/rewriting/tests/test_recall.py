@@ -16,7 +16,7 @@ from extras.rewriting.tests.support import with_lexicon
 from service.app import create_app
 from service.settings import Settings
 from service.text.detection import Detector, Guess
-from service.translation.requests import TranslateTask
+from service.translation.requests import Context, TranslateTask
 from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle, tiny_vocabulary
 from tests.service.translation.test_pivot import Wording
 
@@ -148,13 +148,13 @@ async def test_a_block_of_markup_is_looked_up(client: httpx.AsyncClient) -> None
 async def test_the_memory_goes_before_a_lexicon(client: httpx.AsyncClient) -> None:
     texts = client._transport.app.state.parts.texts  # type: ignore[attr-defined]
     task = TranslateTask(
-        texts=["chien", "maison"],
+        q=["chien", "maison"],
         source="fr",
         target="en",
         details=True,
-        memory=lambda source, target, sentences: {"chien": "hot dog"},
     )
-    result = await texts.translate(task)
+    context = Context(recall=lambda source, target, sentences: {"chien": "hot dog"})
+    result = await texts.translate(task, context)
     assert [text.text for text in result.texts] == ["hot dog", "house"]
     remembered, looked_up = (text.sentences[0] for text in result.texts)
     assert (remembered.match, remembered.lexicon) == (100, None)
@@ -168,8 +168,9 @@ async def test_letters_begin_and_end_as_letters_do(client: httpx.AsyncClient) ->
     assert (await translated(client, letter))["translatedText"] == written
     texts = client._transport.app.state.parts.texts  # type: ignore[attr-defined]
     own = {"Cordialement": "Cheers"}
-    task = TranslateTask(texts=[*own], source="fr", target="en", memory=lambda source, target, sentences: own)
-    assert [text.text for text in (await texts.translate(task)).texts] == ["Cheers"]
+    task = TranslateTask(q=[*own], source="fr", target="en")
+    context = Context(recall=lambda source, target, sentences: own)
+    assert [text.text for text in (await texts.translate(task, context)).texts] == ["Cheers"]
 
 
 @pytest.mark.parametrize("text", ["MAISON : le CHIEN n'est PAS là.", "<p>MAISON : le <b>CHIEN n'est</b> PAS là.</p>"])

@@ -17,6 +17,7 @@ from service.http.dependencies import (
     SummarizeFields,
     TranslateFields,
     charged,
+    context_of,
     memory_of,
     postedit_request,
     summarize_request,
@@ -25,11 +26,8 @@ from service.http.dependencies import (
 from service.http.errors import InvalidFields
 from service.http.mapping import (
     postedit_reply,
-    postedit_task,
     summarize_reply,
-    summarize_task,
     translate_reply,
-    translate_task,
 )
 from service.http.openapi import error_responses, request_body, streamed
 from service.http.streaming import stream, wants_events
@@ -65,8 +63,8 @@ async def translate(
     """
 
     async def answer(progress: Progress | None = None) -> TranslateReply:
-        task = translate_task(fields, sender, memory_of(parts, caller.name))
-        return translate_reply(fields, await parts.texts.translate(task, progress))
+        context = context_of(sender, recall=memory_of(parts, caller.name))
+        return translate_reply(fields, await parts.texts.translate(fields, context, progress))
 
     if not wants_events(request, fields.stream):
         return await answer()
@@ -89,7 +87,7 @@ async def postedit(fields: PosteditFields, parts: PartsDep, sender: SenderDep) -
     words, or else equally many sentences. Where they have neither, the whole is read as one sentence: the corrected
     translation then stands on one line. A translation comes back as it was where it or its text has no words.
     """
-    return postedit_reply(fields, await parts.texts.postedit(postedit_task(fields, sender)))
+    return postedit_reply(fields, await parts.texts.postedit(fields, context_of(sender)))
 
 
 @router.post(
@@ -116,6 +114,6 @@ async def summarize(
     """
 
     async def answer(progress: Progress | None = None) -> SummarizeReply:
-        return summarize_reply(fields, await parts.texts.summarize(summarize_task(fields, sender), progress))
+        return summarize_reply(fields, await parts.texts.summarize(fields, context_of(sender), progress))
 
     return await stream(answer, request) if wants_events(request, fields.stream) else await answer()

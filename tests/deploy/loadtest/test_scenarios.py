@@ -11,7 +11,7 @@ import pytest
 
 from deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, Scenario, choose_pair, served_pairs
 from models.errors import ConfigError
-from service.api.schemas import TranslateRequest
+from service.api.schemas import TranslateRequest, read_object
 from tests.deploy.loadtest.stand_in import StandIn, running
 
 DE_EN = Pair("de", "en")
@@ -30,7 +30,7 @@ def test_scenarios_are_the_mixtures_that_they_say(name: Scenario) -> None:
 def test_the_service_takes_the_requests() -> None:
     for name in SCENARIOS:
         for call in itertools.islice(Calls.of(name, DE_EN, "1"), 30):
-            request = TranslateRequest.model_validate_json(call.body)
+            request = read_object(TranslateRequest, json.loads(call.body), strict=False)
             assert (request.source, request.target) == ("de", "en")
             texts = request.q if isinstance(request.q, list) else [request.q]
             assert len(texts) == call.texts

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
-from service.api.schemas import DetectRequest, TranslateRequest
+from service.api.schemas import DetectRequest, TranslateRequest, read_object
 from service.api.wording import bound_of
 from service.http.errors import InvalidFields, invalid_fields
 
@@ -31,9 +31,9 @@ TEXT = {"q": "Hallo", "target": "en"}
         (DetectRequest, {"q": ["a"]}, "q: must be a string, but is a list"),
     ],
 )
-def test_bound_and_value_are_named_in_our_words(model: type[BaseModel], fields: dict[str, Any], wanted: str) -> None:
+def test_bound_and_value_are_named_in_our_words(model: type[Any], fields: dict[str, Any], wanted: str) -> None:
     with pytest.raises(ValidationError) as raised:
-        model.model_validate(fields)
+        read_object(model, fields, strict=False)
     error = invalid_fields(raised.value)
     assert wanted in str(error)
     assert "nput should" not in str(error) and "nput should" not in str(error.detail)

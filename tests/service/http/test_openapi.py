@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from typing import Any
 
 import pytest
@@ -13,7 +14,16 @@ from pydantic import BaseModel, TypeAdapter
 
 from service.api import examples
 from service.api.replies import SentenceEvent, SummarizeReply, SummaryEvent, TranslateReply
-from service.api.schemas import OBJECT_FIELDS, DetectRequest, PosteditRequest, SummarizeRequest, TranslateRequest
+from service.api.schemas import (
+    OBJECT_FIELDS,
+    DetectRequest,
+    PosteditRequest,
+    SummarizeRequest,
+    TranslateRequest,
+    adapter_of,
+    names_of,
+    read_object,
+)
 from service.app import create_app
 from service.http.openapi import bodies, error_responses
 from service.http.ports import dialect_of
@@ -102,8 +112,10 @@ def test_every_body_has_examples_that_its_model_takes(document: Document) -> Non
                 name = content["schema"]["$ref"].rsplit("/", 1)[1].removesuffix("Form")
                 (model,) = (model for model in bodies() if model.__name__ == name)
                 for example in content["examples"].values():
-                    found = model.model_validate(example["value"], strict=dialect_of(path) is None)
-                    assert found.model_dump(exclude_unset=True) == example["value"], (method, path, kind)
+                    found = read_object(model, example["value"], strict=dialect_of(path) is None)
+                    said = {field: getattr(found, field) for field in names_of(model) & example["value"].keys()}
+                    given = said if is_dataclass(model) else adapter_of(model).dump_python(found, exclude_unset=True)
+                    assert given == example["value"], (method, path, kind)
                 shown.add(name)
     assert len(shown) == len(bodies())
 
@@ -119,7 +131,7 @@ def test_bodies_are_described_for_every_content_type(document: Document) -> None
         assert content["application/json"]["schema"] == {"$ref": f"#/components/schemas/{model.__name__}"}
         assert all(kind["examples"] for kind in content.values())
         fields = schemas[model.__name__]["properties"]
-        assert set(fields) == set(model.model_fields)
+        assert set(fields) == names_of(model)
         assert all(field.get("description") for field in fields.values())
         assert schemas[model.__name__]["additionalProperties"] is False
         form = schemas[content["multipart/form-data"]["schema"]["$ref"].rsplit("/", 1)[1]]

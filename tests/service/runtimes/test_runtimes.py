@@ -87,7 +87,7 @@ def expected(bundle: Bundle, *texts: str) -> tuple[str, float]:
     from service.translation.requests import DecodeRequest
 
     model = ServedModel.of(bundle)
-    options = search_options(DecodeRequest(texts=texts, details=True), model, Settings())
+    options = search_options(DecodeRequest(q=texts, details=True), model, Settings())
     sources = tuple(np.array(ids) for ids in model.encode(texts))
     ((best,),) = translate_batch(TorchGraphs(load_bundle_model(bundle)), [sources], options)
     return model.decode(best, texts), best.score

@@ -213,7 +213,7 @@ def test_nothing_aligns_without_attention() -> None:
 
 
 def test_matrices_of_a_reply_are_bounded() -> None:
-    request = DecodeRequest(texts=["das haus"], alignments=True)
+    request = DecodeRequest(q=["das haus"], alignments=True)
     writer, route = SentenceWriter(request, room=6), Route(model_of(SPACED, [SPACED]), ("de",))
     best = Candidate("the house", hypothesis_of(SPACED.encode("the house"), np.full((3, 3), 1 / 3, np.float32)))
     places = Span(10, 18), Span(20, 29)

@@ -95,15 +95,15 @@ def test_what_was_counted_is_what_is_encoded(tmp_path: Path) -> None:
 
 def test_limits_are_the_settings() -> None:
     limits = Settings(max_texts=2, max_characters=5)
-    assert check_size(TranslateTask(texts=["ab", "cde"], target="en"), limits) == 5
+    assert check_size(TranslateTask(q=["ab", "cde"], target="en"), limits) == 5
     with pytest.raises(TooLarge) as large:
-        check_size(TranslateTask(texts=["ab", "cdef"], target="en"), limits)
+        check_size(TranslateTask(q=["ab", "cdef"], target="en"), limits)
     assert large.value.detail == {"bound": 5, "value": 6}
     with pytest.raises(InvalidOption) as many:
-        check_size(TranslateTask(texts=["a", "b", "c"], target="en"), limits)
+        check_size(TranslateTask(q=["a", "b", "c"], target="en"), limits)
     assert (many.value.field, many.value.bound, many.value.value) == ("q", "may hold at most 2 texts", 3)
     with pytest.raises(InvalidOption) as uneven:
-        check_size(TranslateTask(texts=["a"], target="en", others={"fr": ["b", "c"]}), limits)
+        check_size(TranslateTask(q=["a"], target="en", others={"fr": ["b", "c"]}), limits)
     assert (uneven.value.field, uneven.value.value) == ("others.fr", 2)
 
 

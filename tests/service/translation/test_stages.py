@@ -137,7 +137,7 @@ async def test_stages_are_told_what_a_request_refuses(
 def test_of_several_bundles_all_must_ask(bundles: dict[str, Bundle]) -> None:
     asks = ServedModel.of(bundles["de-en"])
     silent = ServedModel.of(replace(asks.bundle, manifest=replace(asks.bundle.manifest, stages=())))
-    task, settings = TranslateTask(texts=[], target="en"), Settings()
+    task, settings = TranslateTask(q=[], target="en"), Settings()
     for onward, count in ((asks, 1), (silent, 0)):
         route = Route(asks, ("de",), onward=Route(onward, ("en",)))
         assert len(make_stages(task, route, settings)) == count

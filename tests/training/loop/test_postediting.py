@@ -117,7 +117,7 @@ def test_lines_come_out_as_text(bundle: Bundle) -> None:
 
 def test_the_service_writes_text_and_shows_what_the_model_wrote(bundle: Bundle) -> None:
     model = ServedModel.of(bundle)
-    options = search_options(DecodeRequest(texts=["ba wrong de"], beam_size=2), model, Settings())
+    options = search_options(DecodeRequest(q=["ba wrong de"], beam_size=2), model, Settings())
     vocabulary = bundle.target_vocabulary
     operations = {vocabulary.id_of(KEEP), vocabulary.id_of(DELETE)}
     assert not operations & set(options.suppressed)
@@ -129,7 +129,7 @@ def test_the_service_writes_text_and_shows_what_the_model_wrote(bundle: Bundle) 
 
 
 def test_options_that_would_spoil_edits_are_refused(bundle: Bundle) -> None:
-    request = DecodeRequest(texts=["ba"], no_repeat_ngram_size=2)
+    request = DecodeRequest(q=["ba"], no_repeat_ngram_size=2)
     with pytest.raises(InvalidOption, match=r"must be 0 for .*, which writes edits") as caught:
         search_options(request, ServedModel.of(bundle), Settings())
     assert (caught.value.field, caught.value.value) == ("no_repeat_ngram_size", 2)
