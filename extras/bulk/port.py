@@ -12,7 +12,10 @@ EXTRA = Extra(
             "Translate (or summarize) files of any size line by line, without a server",
         ),
         "pull": ("extras.bulk.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
-        "models": ("extras.bulk.offers:models", "Models that are here, and public ones that `tandem pull` can bring"),
+        "models": (
+            "extras.bulk.offers:models",
+            "List the models that are here, and the public ones that `tandem pull` can bring",
+        ),
         "bundles": ("extras.bulk.bundles:bundles", "Bundles of a server: list, check and remove them"),
         "distil": ("extras.bulk.synthesis:distil", "Have a teacher translate the training text"),
         "backtranslate": (
