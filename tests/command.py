@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 from typer.testing import CliRunner
@@ -21,10 +21,16 @@ def succeeds(*arguments: object) -> str:
 
 def fails(*arguments: object, status: int | None = None) -> str:
     """What a command says as it ends with a status: 1 or 2, where none is given."""
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stderr(said):
+    ended, _, said = ends(*arguments)
+    assert ended in ((1, 2) if status is None else (status,))
+    return said
+
+
+def ends(*arguments: object) -> tuple[int, str, str]:
+    """A command's status, output and errors."""
+    written, said = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(written), redirect_stderr(said):
         patch.setattr(sys, "argv", ["tandem", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-    assert ended.value.code in ((1, 2) if status is None else (status,))
-    return said.getvalue()
+    return int(ended.value.code or 0), written.getvalue(), said.getvalue()

@@ -17,11 +17,12 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
-from deploy.cli import app, load_command, main
+from deploy.cli import app, load_command
 from models.errors import ConfigError
 from service.configuration import flag_of, is_secret, read_configuration, shown
 from service.http.listening import AddressTaken, allow_files, listen, url_of
 from service.settings import RETIRED, Settings
+from tests.command import ends
 from tests.service.support import tiny_bundle
 
 Run = Callable[..., tuple[int, str, str]]
@@ -36,18 +37,10 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command in this process: exit status, output, errors."""
     monkeypatch.setattr("service.server.configure_logging", lambda settings: None)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tandem", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return run
+    return ends
 
 
 def written(folder: Path, text: str) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cli import main
 from models.bundle import MANIFEST, Bundle, sha256
+from tests.command import ends
 from tests.deploy.listening import Handler, listening
 from tests.service.support import tiny_bundle
 
@@ -31,20 +31,10 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> Run:
     """A command's status, output and errors; bundles lie in ``served``."""
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tandem", *map(str, arguments), "--bundles", str(tmp_path / "served")])
-        status = 0
-        try:
-            main()
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+    return lambda *arguments: ends(*arguments, "--bundles", tmp_path / "served")
 
 
 @pytest.fixture

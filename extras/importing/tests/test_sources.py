@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from deploy.cli import main
 from extras.importing.sources import registry
 from extras.importing.tests.published import Served, change_index, serving, write_registry
 from models.bundle import Bundle
@@ -25,6 +24,7 @@ from models.search import translate_batch
 from models.translation.translator import encode_lines
 from service.runtimes.onnx import OnnxGraphs
 from service.sources import FetchOptions, fetch_bundle
+from tests.command import ends
 
 Run = Callable[..., tuple[int, str, str]]
 LARGER = "models/en-de/base-memory"  # where the released model that is taken lies
@@ -53,22 +53,12 @@ def bundles(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bundles: Path) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch, bundles: Path) -> Run:
     """A command's status, output and errors."""
     for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "TANDEM_MODELS_REGISTRY"):
         monkeypatch.delenv(name, raising=False)
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tandem", *map(str, arguments), "--bundles", str(bundles)])
-        status = 0
-        try:
-            main()
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
+    return lambda *arguments: ends(*arguments, "--bundles", bundles)
 
 
 def visible(folder: Path) -> list[str]:
