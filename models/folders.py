@@ -53,6 +53,17 @@ def complete_file(unfinished: Path, path: Path) -> None:
 
 
 @contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder, which is gone when the block ends; what a killed process left of it goes first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
 def whole_folder(out: Path, beside: Path | None = None) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of ``out`` when the block ends and vanishes if it raises.
 

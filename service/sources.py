@@ -6,7 +6,6 @@ SCHEME:NAME ──► the source of that scheme ──► its files, in a folder
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import Protocol
 from models.bundle import Bundle
 from models.bundle.manifest import NAME
 from models.errors import ConfigError, DataInUse
-from models.folders import hold, is_vacant
+from models.folders import hold, is_vacant, scratch_folder
 from service.downloads import PullError
 from service.ports import extras, load
 
@@ -131,7 +130,7 @@ def fetch_bundle(text: str, into: Path, options: FetchOptions, name: str = "") -
         raise ConfigError(f"a bundle's name must be such as en-de or en-de@2, but is {name!r}")
     out = into / name
     into.mkdir(parents=True, exist_ok=True)
-    with _held(into / f".pull-{name}.lock", text), _scratch(into / f".pull-{name}") as scratch:
+    with _held(into / f".pull-{name}.lock", text), scratch_folder(into / f".pull-{name}") as scratch:
         if not is_vacant(out) and not options.overwrite:
             raise ConfigError(f"{out} is there already: give --replace, or another name by --name, such as {name}@2")
         return source.fetch(wanted, out, scratch, options)
@@ -147,14 +146,3 @@ def _held(lock: Path, text: str) -> Iterator[None]:
         ) from error
     with file:
         yield
-
-
-@contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """An empty folder, which is gone when the block ends; what a killed process left of it goes first."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -15,8 +15,6 @@ import re
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from gzip import BadGzipFile
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +27,7 @@ from models.bundle import MANIFEST, Bundle, sha256
 from models.bundle.manifest import NAME
 from models.command import ReplaceBundle, report
 from models.errors import BundleError, ConfigError
-from models.folders import is_vacant, replace_folder
+from models.folders import is_vacant, replace_folder, scratch_folder
 from service.bundles.loading import list_bundles
 from service.downloads import PullError, check_room, download, forget, shown_url
 from service.engine import alias_of
@@ -84,7 +82,8 @@ def pull(
     if remote and "@" in _netloc(source):
         raise ConfigError("a URL with a name or a password is not read: fetch the archive with another program")
     into = _into(folder)
-    with _scratch(into, wanted) as scratch:
+    # On the same file system, two levels above what could be taken for a bundle.
+    with scratch_folder(into / f".pull-{wanted[:16] or os.getpid()}") as scratch:
         given = _download(source, wanted, into, bound) if remote else Path(source)
         content = scratch / "content"
         _bring(given, content, "" if remote else wanted, bound)
@@ -108,18 +107,6 @@ def _into(folder: Path | None) -> Path:
         raise ConfigError(f"{into} is a bundle: give the folder that the new one is to lie in by --bundles")
     into.mkdir(parents=True, exist_ok=True)
     return into
-
-
-@contextmanager
-def _scratch(into: Path, wanted: str) -> Iterator[Path]:
-    """A folder on the same file system, two levels above what could be taken for a bundle."""
-    scratch = into / f".pull-{wanted[:16] or os.getpid()}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _download(url: str, wanted: str, into: Path, bound: int) -> Path:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal, TypeAlias
 
+from service.text.layout import is_translatable
 from service.text.masking import Hidden, HiddenPlace, Masked, apart
 from service.text.spans import Span
 
@@ -50,7 +51,7 @@ def find_faults(masked: Masked, written: str) -> tuple[Fault, ...]:
         "numbers": bool(_numbers(wanted) - _numbers(written)),
         "parts": any(wanted.count(part) != written.count(part) for part in {*kept} if len(part) > 1),
         "brackets": any(_is_balanced(wanted, one) and not _is_balanced(written, one) for one in _PAIRS),
-        "words": _has_words(masked.text) and not _has_words(_without(written, kept)),
+        "words": is_translatable(masked.text) and not is_translatable(_without(written, kept)),
     }
     return tuple(fault for fault, found in checks.items() if found)
 
@@ -129,10 +130,6 @@ def _lost_signs(wanted: str, written: str) -> set[str]:
 def _has_strange_signs(wanted: str, written: str) -> bool:
     signs = (one for one in {*written} if _is_sign(one) and one not in _IN_WORDS and one != BROKEN)
     return any(written.count(one) > wanted.count(one) for one in signs)
-
-
-def _has_words(text: str) -> bool:
-    return any(map(str.isalpha, text))
 
 
 def _without(text: str, parts: Iterable[str]) -> str:
