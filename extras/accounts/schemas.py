@@ -7,12 +7,10 @@ from datetime import datetime
 from typing import Annotated
 
 from annotated_types import doc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from service.api.schemas import ApiKey, body_config
 from service.translation.requests import Code
-
-_LENIENT = ConfigDict(extra="ignore")  # LibreTranslate's clients send more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

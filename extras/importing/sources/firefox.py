@@ -12,7 +12,7 @@ from extras.importing.folders import import_folder
 from extras.importing.model import Asked, Labels
 from extras.importing.settings import ImportingSettings
 from extras.importing.sources.registry import PublishedFile, PublishedModel, is_address, read_registry
-from models.bundle import MANIFEST, Bundle, sha256
+from models.bundle import MANIFEST, Bundle
 from models.bundle.manifest import read_manifest
 from service.configuration import read_configuration
 from service.downloads import PullError, check_room, download, forget, shown_url
@@ -53,9 +53,8 @@ class Firefox:
         options.report(f"firefox:{model.pair}, {model.architecture}, {model.status or 'no status'}, {LICENCE}")
         folder = scratch / "model"
         folder.mkdir()
-        for file in model.files:
-            _bring(registry.place, file, folder / file.name, options)
-        _compare_pins(model, folder, out, options)
+        digests = {file.name: _bring(registry.place, file, folder / file.name, options) for file in model.files}
+        _compare_pins(model, digests, out, options)
         asked = Asked((model.source,), (model.target,))
         origin = shown_url(f"{registry.place}/{model.files[-1].path}")
         labels = Labels(LICENCE, origin, overwrite=options.overwrite)
@@ -70,23 +69,30 @@ def _place(registry: str) -> str:
     return registry or read_configuration({}).settings.part(ImportingSettings).models_registry
 
 
-def _bring(place: str, file: PublishedFile, out: Path, options: FetchOptions) -> None:
-    """Fetch and unpack one file. Raises PullError where it cannot be had, or is not what the registry says."""
+def _bring(place: str, file: PublishedFile, out: Path, options: FetchOptions) -> str:
+    """Fetch and unpack one file. Returns its SHA-256.
+
+    Raises:
+        PullError: it cannot be had, or is not what the registry says.
+    """
     bound = min(options.bound, file.size or _MOST)
     where = f"{place}/{file.path}"
     if not is_address(place):
-        _unpack(Path(place) / file.path, out, file, bound, where)
-        return
+        return _unpack(Path(place) / file.path, out, file, bound, where)
     part = out.parent.parent.parent / f".pull-{hashlib.sha256(where.encode()).hexdigest()[:16]}.part"
     download(where, part, bound + (1 << 20), _REMEDY)  # what cannot be packed any more gets a little larger by it
     try:
-        _unpack(part, out, file, bound, shown_url(where))
+        return _unpack(part, out, file, bound, shown_url(where))
     finally:
         forget(part)
 
 
-def _unpack(packed: Path, out: Path, file: PublishedFile, bound: int, shown: str) -> None:
-    """Unpack a file; no more is written than it may have. Raises PullError where it is not what the registry says."""
+def _unpack(packed: Path, out: Path, file: PublishedFile, bound: int, shown: str) -> str:
+    """Unpack a file; no more is written than it may have. Returns its SHA-256.
+
+    Raises:
+        PullError: it is not what the registry says.
+    """
     check_room(file.size, file.size, out.parent, bound, _REMEDY, shown)
     digest, size = hashlib.sha256(), 0
     try:
@@ -104,24 +110,25 @@ def _unpack(packed: Path, out: Path, file: PublishedFile, bound: int, shown: str
         raise PullError(f"{shown}: there is no such file; copy it from the registry as it is there") from error
     if file.size and size != file.size:
         raise PullError(f"{shown}: it has {size} bytes, but the registry says {file.size}; nothing was kept")
-    if file.digest and digest.hexdigest() != file.digest:
-        found = digest.hexdigest()
+    found = digest.hexdigest()
+    if file.digest and found != file.digest:
         raise PullError(f"{shown}: its SHA-256 is {found}, but the registry says {file.digest}; nothing was kept")
+    return found
 
 
-def _compare_pins(model: PublishedModel, folder: Path, out: Path, options: FetchOptions) -> None:
+def _compare_pins(model: PublishedModel, digests: Mapping[str, str], out: Path, options: FetchOptions) -> None:
     """Hold files whose hashes the registry does not say against those of the bundle that is there, of the same model.
 
     Raises:
         PullError: one of them has changed since.
     """
     pins = _pins(out)
-    weights = model.files[-1]
-    same = pins.get(weights.name) == sha256(folder / weights.name)
+    weights = model.files[-1].name
+    same = pins.get(weights) == digests[weights]
     for file in model.files:
-        found = sha256(folder / file.name)
         if file.digest:
             continue
+        found = digests[file.name]
         if same and pins.get(file.name, found) != found:
             raise PullError(
                 f"{file.name}: its SHA-256 is {found}, but was {pins[file.name]} when this model was first fetched;"
