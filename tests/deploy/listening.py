@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -32,3 +32,28 @@ def listening(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """The URL of a server that has GET requests answered so, until the block ends."""
+
+    class Answering(Handler):
+        def do_GET(self) -> None:
+            answer(self)
+
+    with listening(Answering) as url:
+        yield url
+
+
+def send_rest(request: BaseHTTPRequestHandler, content: bytes, first: int, *, tag: str, stop: int | None) -> None:
+    """Answer with a file from a byte on, or all of it from 0; ``stop``: how many bytes come of those promised."""
+    rest = content[first:]
+    request.send_response(206 if first else 200)
+    request.send_header("ETag", tag)
+    request.send_header("Content-Length", str(len(rest)))
+    if first:
+        request.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
+    request.end_headers()
+    with suppress(ConnectionError):  # of who has read enough
+        request.wfile.write(rest[:stop])

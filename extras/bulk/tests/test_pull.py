@@ -9,9 +9,7 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -19,7 +17,7 @@ import pytest
 
 from models.bundle import MANIFEST, Bundle, sha256
 from tests.command import ends
-from tests.deploy.listening import Handler, listening
+from tests.deploy.listening import answering, send_rest
 from tests.service.support import tiny_bundle
 
 Run = Callable[..., tuple[int, str, str]]
@@ -71,30 +69,13 @@ class Files:
         if self.refuses or request.path.partition("?")[0] != "/tiny.tar.gz":
             request.send_error(self.refuses or 404)
             return
-        rest = self.content[first:]
-        request.send_response(206 if first else 200)
-        request.send_header("ETag", self.tag)
-        request.send_header("Content-Length", str(len(rest)))
-        if first:
-            request.send_header("Content-Range", f"bytes {first}-{len(self.content) - 1}/{len(self.content)}")
-        request.end_headers()
-        with suppress(ConnectionError):  # of who has read enough
-            request.wfile.write(rest[: self.stops])
-
-
-class _Handler(Handler):
-    def __init__(self, files: Files, *args: object) -> None:
-        self.files = files
-        super().__init__(*args)  # type: ignore[arg-type]
-
-    def do_GET(self) -> None:
-        self.files.answer(self)
+        send_rest(request, self.content, first, tag=self.tag, stop=self.stops)
 
 
 @pytest.fixture
 def files(archive: Path) -> Iterator[Files]:
     served = Files(archive.read_bytes())
-    with listening(partial(_Handler, served)) as url:
+    with answering(served.answer) as url:
         served.address = f"{url}/tiny.tar.gz"
         yield served
 

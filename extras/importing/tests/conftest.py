@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from extras.importing.tests.published import Served, serving, write_registry
 from models.steps.torch_graphs import AnyModel
 from tests.determinism import one_thread, seeded
 from tests.training.toy import described_graphs
@@ -26,3 +30,21 @@ def without_graphs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(export, "export_graphs", described_graphs)
     monkeypatch.setattr(export, "at_precision", calibrated)
     return seen
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a registry, which no test changes."""
+    root = tmp_path_factory.mktemp("published") / "registry"
+    root.mkdir()
+    write_registry(root)
+    return root
+
+
+@pytest.fixture
+def served(written: Path, tmp_path: Path) -> Iterator[Served]:
+    """A server of a copy that a test may change."""
+    root = tmp_path / "registry"
+    shutil.copytree(written, root)
+    with serving(root) as running:
+        yield running

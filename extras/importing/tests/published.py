@@ -6,15 +6,14 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 from extras.importing.tests.students import write_student
-from tests.deploy.listening import Handler, listening
+from tests.deploy.listening import answering, send_rest
 
 _NAMES = {
     "model": "model.ende.intgemm.alphas.bin",
@@ -99,30 +98,14 @@ class Served:
             return
         content = path.read_bytes()
         first = int((request.headers["Range"] or "bytes=0-")[6:-1])
-        request.send_response(206 if first else 200)
-        request.send_header("ETag", '"1"')
-        request.send_header("Content-Length", str(len(content) - first))
-        if first:
-            request.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        request.end_headers()
         stop = next((stop for end, stop in self.stops.items() if request.path.endswith(end)), None)
-        with suppress(ConnectionError):
-            request.wfile.write(content[first:][:stop])
-
-
-class _Handler(Handler):
-    def __init__(self, served: Served, *args: object) -> None:
-        self.served = served
-        super().__init__(*args)  # type: ignore[arg-type]
-
-    def do_GET(self) -> None:
-        self.served.answer(self)
+        send_rest(request, content, first, tag='"1"', stop=stop)
 
 
 @contextmanager
 def serving(root: Path) -> Iterator[Served]:
     """A server of a folder until the block ends."""
     served = Served(root)
-    with listening(partial(_Handler, served)) as url:
+    with answering(served.answer) as url:
         served.address = url
         yield served

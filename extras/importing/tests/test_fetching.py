@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import httpx
 import pytest
 
 from extras.importing import serving as fetching
-from extras.importing.tests.published import Served, serving, write_registry
+from extras.importing.tests.published import Served
 from models.bundle import Bundle
 from models.errors import ConfigError
 from service.app import create_app
@@ -26,30 +25,14 @@ __all__ = ["anyio_backend"]
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("published") / "registry"
-    root.mkdir()
-    write_registry(root)
-    return root
-
-
-@pytest.fixture
-def published(written: Path, tmp_path: Path) -> Iterator[Served]:
-    """A copy that a test may change."""
-    shutil.copytree(written, tmp_path / "registry")
-    with serving(tmp_path / "registry") as running:
-        yield running
-
-
 @asynccontextmanager
-async def running(bundles: Path, published: Served, models: str, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def running(bundles: Path, served: Served, models: str, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
     settings = Settings(
         bundles=(bundles,),
         workers=1,
         shutdown_timeout=5,
         models=models,
-        models_registry=published.address,
+        models_registry=served.address,
         **more,
     )
     app = create_app(settings)
@@ -67,9 +50,9 @@ async def until(client: httpx.AsyncClient, path: str, holds: Callable[[httpx.Res
     return answer
 
 
-async def test_what_is_missing_comes_while_the_server_runs(published: Served, tmp_path: Path) -> None:
+async def test_what_is_missing_comes_while_the_server_runs(served: Served, tmp_path: Path) -> None:
     bundles = tmp_path / "none-yet"
-    async with running(bundles, published, "firefox:en-de") as client:
+    async with running(bundles, served, "firefox:en-de") as client:
         before = await client.get("/readyz")
         assert before.status_code == 503
         assert before.json()["detail"]["reasons"] == ["no bundle is loaded", "firefox:en-de is being fetched"]
@@ -82,23 +65,23 @@ async def test_what_is_missing_comes_while_the_server_runs(published: Served, tm
     assert Bundle.load(bundles / "en-de", weights=True).manifest.origin is not None
 
 
-async def test_what_is_there_is_not_asked_for_again(published: Served, tmp_path: Path) -> None:
-    fetch_bundle("firefox:en-de", tmp_path / "bundles", FetchOptions(registry=str(published.root)))
-    async with running(tmp_path / "bundles", published, "firefox:en-de") as client:
+async def test_what_is_there_is_not_asked_for_again(served: Served, tmp_path: Path) -> None:
+    fetch_bundle("firefox:en-de", tmp_path / "bundles", FetchOptions(registry=str(served.root)))
+    async with running(tmp_path / "bundles", served, "firefox:en-de") as client:
         assert (await client.get("/readyz")).status_code == 200
-    assert not published.asked
+    assert not served.asked
 
 
 async def test_one_that_fails_is_told_and_tried_again_while_others_are_served(
-    published: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "_FIRST_PAUSE", 0.01)
     bundles = tmp_path / "bundles"
-    fetch_bundle("firefox:en-de", bundles, FetchOptions(registry=str(published.root)))
-    index = published.root / "db" / "models.json"
+    fetch_bundle("firefox:en-de", bundles, FetchOptions(registry=str(served.root)))
+    index = served.root / "db" / "models.json"
     content = index.read_text(encoding="utf-8")
     index.write_text("{}", encoding="utf-8")
-    async with running(bundles, published, "firefox:en-de, firefox:en-pt/tiny") as client:
+    async with running(bundles, served, "firefox:en-de, firefox:en-pt/tiny") as client:
         assert (await client.get("/readyz")).json()["detail"]["reasons"] == ["firefox:en-pt/tiny is being fetched"]
 
         def failed(answer: httpx.Response) -> bool:
@@ -109,21 +92,21 @@ async def test_one_that_fails_is_told_and_tried_again_while_others_are_served(
         assert "is tried again" in reasons["en-pt"] and str(tmp_path) not in reasons["en-pt"]
         assert (await client.get("/readyz")).status_code == 200, "what is there is served"
         index.write_text(content, encoding="utf-8")
-        served = await until(client, "/models", lambda answer: all(one["state"] == "ready" for one in answer.json()))
-        assert {one["name"] for one in served.json()} == {"en-de", "en-pt"}
+        loaded = await until(client, "/models", lambda answer: all(one["state"] == "ready" for one in answer.json()))
+        assert {one["name"] for one in loaded.json()} == {"en-de", "en-pt"}
 
 
-async def test_the_server_ends_while_it_fetches(published: Served, tmp_path: Path) -> None:
-    async with running(tmp_path / "bundles", published, "firefox:en-de") as client:
+async def test_the_server_ends_while_it_fetches(served: Served, tmp_path: Path) -> None:
+    async with running(tmp_path / "bundles", served, "firefox:en-de") as client:
         assert (await client.get("/readyz")).status_code == 503
     assert not (tmp_path / "bundles" / "en-de").exists()
 
 
-async def test_names_that_cannot_be_fetched_end_the_start(published: Served, tmp_path: Path) -> None:
+async def test_names_that_cannot_be_fetched_end_the_start(served: Served, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must begin with one of firefox:, hf:, but is 'en-de'"):
-        async with running(tmp_path / "bundles", published, "en-de"):
+        async with running(tmp_path / "bundles", served, "en-de"):
             pass
-    fetch_bundle("firefox:en-de", tmp_path, FetchOptions(registry=str(published.root)))
+    fetch_bundle("firefox:en-de", tmp_path, FetchOptions(registry=str(served.root)))
     with pytest.raises(ConfigError, match="is a bundle: the setting bundles must name the folder"):
-        async with running(tmp_path / "en-de", published, "firefox:en-pt/tiny"):
+        async with running(tmp_path / "en-de", served, "firefox:en-pt/tiny"):
             pass

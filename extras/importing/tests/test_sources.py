@@ -8,7 +8,7 @@ import json
 import shutil
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from extras.importing.sources import registry
-from extras.importing.tests.published import Served, change_index, serving, write_registry
+from extras.importing.tests.published import Served, change_index
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.folders import hold
@@ -28,23 +28,6 @@ from tests.command import ends
 
 Run = Callable[..., tuple[int, str, str]]
 LARGER = "models/en-de/base-memory"  # where the released model that is taken lies
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("published") / "registry"
-    root.mkdir()
-    write_registry(root)
-    return root
-
-
-@pytest.fixture
-def served(written: Path, tmp_path: Path) -> Iterator[Served]:
-    """A copy that a test may change."""
-    root = tmp_path / "registry"
-    shutil.copytree(written, root)
-    with serving(root) as running:
-        yield running
 
 
 @pytest.fixture
