@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import os
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +13,12 @@ from typing import Any
 import structlog
 
 from extras.files.bounds import Bounds, FileRefused
+from service.processes import python_process
 
 _log = structlog.get_logger("tandem.files")
 _AT_ONCE = 2
+_CHILD = "extras.files.child"
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # none of ours: files may be hostile
 _INTERRUPTED = tuple(-getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 _TOO_MUCH = "the file takes too much time or memory to read or write; split it, or save it again with its own program"
 
@@ -67,7 +66,7 @@ class Sandbox:
 
     async def _run(self, order: dict[str, Any]) -> dict[str, Any]:
         request = json.dumps(order | {"bounds": asdict(self._bounds)}).encode()
-        async with self._slots, _child() as child:
+        async with self._slots, python_process(_CHILD, environment=_ENVIRONMENT) as child:
             try:
                 async with asyncio.timeout(self._seconds):
                     answer, faults = await child.communicate(request)
@@ -85,23 +84,6 @@ class Sandbox:
         if "full" in report:
             raise OSError(*report["full"])
         return report
-
-
-@asynccontextmanager
-async def _child() -> AsyncIterator[asyncio.subprocess.Process]:
-    """The process, with no more of our environment than it needs; killed where its time is over."""
-    pipe = asyncio.subprocess.PIPE
-    path = os.pathsep.join(part for part in sys.path if part)
-    environment = {"PYTHONPATH": path, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    arguments = (sys.executable, "-m", "extras.files.child")
-    child = await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
-    try:
-        yield child
-    finally:
-        if child.returncode is None:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await asyncio.shield(child.communicate())
 
 
 def _report(answer: bytes) -> dict[str, Any] | None:

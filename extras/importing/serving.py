@@ -23,6 +23,7 @@ from service.bundles.manager import Absent, ModelManager
 from service.configuration import variable_of
 from service.engine import alias_of
 from service.http.dependencies import Parts
+from service.processes import python_process
 from service.sources import FetchOptions, fetch_bundle, named_source
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 30.0, 1800.0  # seconds until what failed is tried again; each time twice as long
@@ -120,17 +121,9 @@ def bundle_names(folders: tuple[Path, ...]) -> set[str]:
 
 async def _fetch(text: str, folder: Path, registry: str) -> str:
     """Have a process fetch a model. Returns why it could not; empty where it could."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(part for part in sys.path if part), "PYTHONUTF8": "1"}
-    environment[variable_of("models_registry")] = registry
-    pipe, arguments = asyncio.subprocess.PIPE, (sys.executable, "-m", __name__, text, str(folder))
-    child = await asyncio.create_subprocess_exec(*arguments, stdout=pipe, stderr=pipe, env=environment)
-    try:
+    environment = os.environ | {variable_of("models_registry"): registry}
+    async with python_process(__name__, text, str(folder), environment=environment) as child:
         answer, faults = await child.communicate()
-    finally:
-        if child.returncode is None:
-            with suppress(ProcessLookupError):
-                child.kill()
-            await asyncio.shield(child.communicate())
     if child.returncode == 0:
         return ""
     said = answer.decode(errors="replace").strip() or faults.decode(errors="replace").strip().rpartition("\n")[2]
