@@ -272,7 +272,8 @@ def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> N
             assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
 
 
-GPU_TESTS = ("extras/gpu/tests/test_device_gpu.py", "tests/training/loop/test_training_gpu.py")
+GPU_TESTS = ("extras/gpu/tests", "tests/training/loop/test_training_gpu.py")
+COMMANDS_OF_A_GPU = ("prepare", "train", "export", "bench")
 
 
 def closure(names: set[str]) -> set[str]:
@@ -286,31 +287,86 @@ def closure(names: set[str]) -> set[str]:
     return found
 
 
-def test_tests_of_a_gpu_are_collected_where_there_is_little_else(tmp_path: Path) -> None:
-    """A plain install with torch and pytest, as a machine that is lent for an hour may have it."""
+@pytest.fixture
+def little() -> set[str]:
+    """Modules that a plain install with torch and pytest lacks, as a machine that is lent for an hour may have it."""
     present = closure(declared() | {"torch", "pytest"})
     absent = {
         module
         for module, owners in distributions().items()
         if not present.intersection(str(canonicalize_name(owner)) for owner in owners)
     } - {*PACKAGES, "tests"}
-    assert {"hypothesis", "xdist", "onnx", "onnxscript", "tomlkit"} <= absent
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--collect-only",
-        "-q",
-        "-m",
-        "gpu",
-        "-p",
-        "no:cacheprovider",
-        *GPU_TESTS,
-    ]
-    environment = hiding(absent, tmp_path) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert {
+        "fastapi",
+        "hypothesis",
+        "onnx",
+        "onnxscript",
+        "pydantic_settings",
+        "structlog",
+        "tomlkit",
+        "xdist",
+    } <= absent
+    return absent
+
+
+def run_without(absent: set[str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python, which does not find those modules."""
+    environment = hiding(absent, folder) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_tests_of_a_gpu_are_collected_where_there_is_little_else(little: set[str], tmp_path: Path) -> None:
+    """With pydantic, which Typer brings, and without."""
+    options = ("--collect-only", "-q", "-m", "gpu", "-p", "no:cacheprovider")
+    done = run_without(little | {"pydantic", "pydantic_core"}, tmp_path, "-m", "pytest", *options, *GPU_TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(f"{path}::" in done.stdout for path in GPU_TESTS)
+    for file in ("extras/gpu/tests/test_device_gpu.py", "tests/training/loop/test_training_gpu.py"):
+        assert f"{file}::" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ("train --help", 0, "Ctrl-C saves a checkpoint first"),
+        ("train", 2, "Missing argument 'RECIPE'"),
+        ("train none.toml --device cuda", 2, "none.toml: cannot read the recipe"),
+        ("prepare none.toml", 2, "none.toml: cannot read the recipe"),
+        ("export none --weights none.safetensors", 1, "none holds no checkpoint"),
+        ("bench gpu --device cpu --minutes 1 --only device", 0, "1 of 1 lines ok"),
+    ],
+)
+def test_a_gpu_is_proved_and_trained_on_where_there_is_little_else(
+    arguments: str, status: int, said: str, little: set[str], tmp_path: Path
+) -> None:
+    done = run_without(little, tmp_path, "-m", "deploy", *arguments.split())
+    assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done.stdout + done.stderr
+
+
+def test_pydantic_is_nothing_that_training_or_a_proof_of_a_gpu_needs(little: set[str], tmp_path: Path) -> None:
+    """Typer reads command lines with it from 0.29 on, so what it would call is called here without a command line."""
+    program = f"""
+from pathlib import Path
+from deploy.cli import load_command
+for name in {COMMANDS_OF_A_GPU!r}:
+    load_command(name)
+from deploy.training import train
+from extras.laboratory.gpu.command import measure
+from extras.laboratory.options import GpuOptions
+from models.errors import ConfigError
+from training.loop.commands import TrainOptions
+if __name__ == "__main__":  # lines are run in processes that import this
+    try:
+        train(TrainOptions(recipe_file=Path("none.toml")))
+    except ConfigError as error:
+        assert "cannot read the recipe" in str(error)
+    (line,) = measure(GpuOptions(device="cpu", minutes=1, only="device"))["lines"]
+    assert line["status"] == "ok", line
+"""
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    done = run_without(little | {"pydantic", "pydantic_core"}, tmp_path, str(tmp_path / "program.py"))
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("extra", ["train", "http", "serve", "loadtest", "bench", "ray"])

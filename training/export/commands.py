@@ -1,4 +1,7 @@
-"""`tandem export` and `tandem shortlist`."""
+"""`tandem export` and `tandem shortlist`.
+
+What builds graphs is imported where it is used: weights alone are written where onnx is not installed.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,6 @@ from training.data.features import read_columns
 from training.data.shortlists import build_shortlist
 from training.data.summary import PreparedSummary, differences_beside, listed_differences
 from training.experiment import Experiment, ExperimentOptions
-from training.export.bundle import (
-    Shipping,
-    add_precision,
-    add_shortlist,
-    export_bundle,
-    languages_read,
-    renew_graphs,
-)
 from training.export.extending import (
     InPlace,
     TrainingSources,
@@ -90,6 +85,8 @@ def export(
     if renew:
         _renew(source, renew)
     elif is_bundle and add is not None:
+        from training.export.bundle import add_precision
+
         print(add_precision(source, add, report=report))
     elif is_bundle:
         raise ConfigError(f"{source} is a bundle: say with --add what to build, float32, float16 or torchscript")
@@ -121,6 +118,8 @@ def shortlist(
 
     Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
     """
+    from training.export.bundle import add_shortlist
+
     check_changed(out, in_place)
     bundle = Bundle.load(path)
     columns = read_training_text(bundle, sources, targets)
@@ -175,6 +174,8 @@ def _export_run(
     force: bool,
     asked: Experiment,
 ) -> None:
+    from training.export.bundle import Shipping, export_bundle
+
     recipe = _shipped_recipe(chosen[-1], asked)
     if share is not None:
         recipe = replace(recipe, training=replace(recipe.training, start_share=share))
@@ -196,6 +197,8 @@ def bundle_without_graphs(folder: Path, out: Path, checkpoint: Path | None = Non
     Raises:
         TandemError: as `tandem export`.
     """
+    from training.export.bundle import Shipping, export_bundle
+
     chosen = _chosen(folder, checkpoint, None)
     recipe = recipe_from_mapping(read_progress(chosen[-1])[1], str(chosen[-1]))
     model = _model(chosen, recipe, Run(folder).data, None)
@@ -229,6 +232,8 @@ def _mix_in(model: AnyModel, data: Path, start: Path | None, share: float) -> No
 
 def _renew(path: Path, texts: list[Path]) -> None:
     """Make a bundle's graphs again, as this version writes them."""
+    from training.export.bundle import languages_read, renew_graphs
+
     bundle = Bundle.load(path)
     languages = languages_read(bundle)
     if len(texts) != len(languages):

@@ -7,6 +7,10 @@ import threading
 from unittest.mock import patch
 
 import pytest
+
+pytest.importorskip("structlog", reason="the engine is the service's")
+pytest.importorskip("fastapi", reason="what tests of the engine share is the service's")
+
 from structlog.testing import capture_logs
 
 from extras.gpu.batch import StaticBatch

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
+pytest.importorskip("hypothesis")
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

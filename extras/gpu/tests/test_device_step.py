@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+
+pytest.importorskip("hypothesis")
+
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn

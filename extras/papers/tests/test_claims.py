@@ -175,7 +175,7 @@ def test_every_variant_trains_and_is_scored(
     known = of_ours(name, families()[name], tmp_path)
     monkeypatch.setattr(claims, "families", lambda: known)
     monkeypatch.setattr("training.export.bundle.export_graphs", described_graphs)
-    monkeypatch.setattr("training.export.commands.Shipping", partial(Shipping, precisions=()))
+    monkeypatch.setattr("training.export.bundle.Shipping", partial(Shipping, precisions=()))
     monkeypatch.setattr(claims, "Decoding", partial(Decoding, runtime="torch"))
     options = asked(name, corpora, tmp_path)
     with monkeypatch.context() as patch:
