@@ -25,6 +25,7 @@ _LONG = 15.0  # minutes from which on everything is measured
 _MEASURED = ("dpn", "convs2s", "transformer")  # those whose steps are timed first
 _SHAPES = ((1, 5), (8, 5), (64, 5), (512, 5))  # sentences x beam
 _SHORT_SHAPES = _SHAPES[-2:]
+_RECURRENT = ("multisource", "memd")  # they go from position to position in training too
 _TRAINED_TOKENS, _RECURRENT_TOKENS = 25_000, 6_000  # target symbols of a batch
 _EPOCHS = 0.1  # share of the time for epochs of training, and as much where they are compiled
 _HALF = ("float16", "bfloat16")
@@ -79,7 +80,9 @@ def plan(options: GpuOptions) -> Iterator[Line]:
     for system in SYSTEMS:
         yield Line(f"equal {system}", "extras.laboratory.gpu.equality:float32", {"system": system, **where}, 8)
     for system in SYSTEMS:
-        yield Line(f"train equal {system}", "extras.laboratory.gpu.training:equal", {"system": system, **where}, 5)
+        planned = 10 if system in _RECURRENT else 5
+        more = {"system": system, **where}
+        yield Line(f"train equal {system}", "extras.laboratory.gpu.training:equal", more, planned)
     text = {"source": str(options.source or ""), "references": str(options.references or ""), "limit": options.limit}
     for kind in _HALF:
         more = {"bundle": bundle, **text, "dtype": kind, **where}
@@ -123,7 +126,7 @@ def _steps(
 def _training(options: GpuOptions, where: Mapping[str, Any], *, compiled: bool) -> Iterator[Line]:
     seconds = _EPOCHS * 60 * options.minutes / len(SYSTEMS)
     for system in SYSTEMS:
-        recurrent = system in ("multisource", "memd")
+        recurrent = system in _RECURRENT
         tokens = 100 if where["small"] else _RECURRENT_TOKENS if recurrent else _TRAINED_TOKENS
         more = {"system": system, "tokens": tokens, "seconds": seconds, "corpora": str(options.corpora or "")}
         name, more = f"train {system} {'compiled' if compiled else 'eager'}", {**more, "compiled": compiled, **where}

@@ -22,7 +22,7 @@ import torch
 
 from extras.gpu.capture import CapturedStep, Captures
 from extras.gpu.memory import DeviceMemory
-from extras.laboratory.gpu import command, equality, serving, steps
+from extras.laboratory.gpu import command, equality, serving, steps, training
 from extras.laboratory.gpu.command import chosen, markdown, measure, plan
 from extras.laboratory.gpu.lines import Line, Missing, attempt
 from extras.laboratory.gpu.work import REPETITION, SYSTEMS
@@ -154,6 +154,25 @@ def test_steps_are_timed_with_the_rules_of_shipped_bundles() -> None:
     for pair in ("de-en", "en-de", "fr-en"):
         decoding = Bundle.load(ROOT / "bundles" / pair).manifest.decoding
         assert {name: getattr(decoding, name) for name in REPETITION} == REPETITION
+
+
+def test_what_trainings_are_compared_with_is_computed_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number the machine has, which the lines after it have again."""
+    used, losses = [], training._losses
+
+    def counted(*given: Any) -> list[float]:
+        used.append(torch.get_num_threads())
+        return losses(*given)
+
+    monkeypatch.setattr(training, "_losses", counted)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = training.equal(system="memd", device="cpu", small=True)
+        assert (used, torch.get_num_threads()) == ([1, 1], 2)
+    finally:
+        torch.set_num_threads(before)
+    assert found.met and found.figures["cpu_seconds"] > 0 < found.figures["device_seconds"]
 
 
 @pytest.mark.parametrize("rules", [True, False])
