@@ -344,6 +344,31 @@ def test_a_gpu_is_proved_and_trained_on_where_there_is_little_else(
     assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done.stdout + done.stderr
 
 
+@pytest.mark.slow
+def test_a_run_is_prepared_trained_and_taken_home_where_there_is_little_else(little: set[str], tmp_path: Path) -> None:
+    """By loss: scores of a validation need sacreBLEU."""
+    import tomlkit
+
+    from tests.training.toy import toy_recipe, write_lines
+    from training.recipe import recipe_mapping
+
+    for split in ("train", "valid", "test"):
+        for side in ("de", "en"):
+            write_lines(tmp_path / f"corpora/toy/{split}.{side}", ["a b c d", "d c b", "a c d b a"] * 8)
+    mapping = recipe_mapping(toy_recipe(updates=2, validate_every=1))
+    mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null
+    (tmp_path / "toy.toml").write_text(tomlkit.dumps(mapping), encoding="utf-8")
+    recipe, run = (str(tmp_path / "toy.toml"), "--run", str(tmp_path / "run")), str(tmp_path / "run")
+    for arguments in (
+        ("prepare", *recipe, "--corpora", str(tmp_path / "corpora")),
+        ("train", *recipe),
+        ("export", run, "--weights", str(tmp_path / "toy.safetensors")),
+    ):
+        done = run_without(little, tmp_path, "-m", "deploy", *arguments)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "toy.safetensors").stat().st_size > 0
+
+
 def test_pydantic_is_nothing_that_training_or_a_proof_of_a_gpu_needs(little: set[str], tmp_path: Path) -> None:
     """Typer reads command lines with it from 0.29 on, so what it would call is called here without a command line."""
     program = f"""
