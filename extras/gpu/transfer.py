@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from weakref import WeakSet
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -17,7 +17,8 @@ from models.search.graphs import Array
 
 _STREAMS = 32  # of one priority that torch has; it hands them out in turn, also those that are in use
 _URGENT, _ORDINARY = -1, 0
-_held: WeakSet[torch.cuda.Stream] = WeakSet()
+Held = tuple[int, int]  # device, and its number for the stream
+_held: set[Held] = set()  # numbers: a process was seen to crash in a WeakSet of streams of torch 2.11
 _holding = threading.Lock()
 
 
@@ -75,9 +76,11 @@ class Streams:
         self._encodings: torch.cuda.Stream | None = None
         self.shared = False
         if device.type == "cuda":
-            self._steps, own_steps = _stream(device, _URGENT)
-            self._encodings, own_encodings = _stream(device, _ORDINARY)
-            self.shared = not (own_steps and own_encodings)
+            self._steps, steps = _stream(device, _URGENT)
+            self._encodings, encodings = _stream(device, _ORDINARY)
+            own = [held for held in (steps, encodings) if held is not None]
+            finalize(self, _held.difference_update, own)  # without the lock, in which it may be called
+            self.shared = len(own) < 2
             for stream in (self._steps, self._encodings):
                 stream.wait_stream(torch.cuda.current_stream(device))  # the weights may be on their way
 
@@ -105,15 +108,16 @@ class Streams:
                 tensor.record_stream(self._steps)
 
 
-def _stream(device: torch.device, priority: int) -> tuple[torch.cuda.Stream, bool]:
-    """A stream, and whether nobody else holds it."""
+def _stream(device: torch.device, priority: int) -> tuple[torch.cuda.Stream, Held | None]:
+    """A stream, and by what it is held; None where somebody else holds it."""
     with _holding:
         for _ in range(_STREAMS):
             stream = torch.cuda.Stream(device, priority=priority)
-            if stream not in _held:
-                _held.add(stream)
-                return stream, True
-        return stream, False
+            held = (stream.device_index, stream.cuda_stream)
+            if held not in _held:
+                _held.add(held)
+                return stream, held
+        return stream, None
 
 
 class Stopwatch:

@@ -31,6 +31,7 @@ class FakeStream:
             number = self.cuda.handed_out.get(priority, 0)
             self.cuda.handed_out[priority] = number + 1
         self.key = (priority, number % STREAMS)
+        self.device_index, self.cuda_stream = 0, hash(self.key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FakeStream) and self.key == other.key

@@ -16,6 +16,7 @@ from extras.gpu.step import StaticStep
 from extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources
 from models.search import DecodeBatch, Sampling, SearchOptions, Sentence
 from models.steps.torch_graphs import TorchGraphs
+from tests.cuda import no_waiting
 from tests.models.architectures.examples import AnyModel, Case, first_cases
 from tests.models.search.tables import run_out
 
@@ -71,15 +72,11 @@ def test_a_burst_neither_waits_nor_allocates(case: Case) -> None:
     shape = Shape(4, (16,) * len(step.records.sources), 16, repeats=True, required=True)
     with torch.inference_mode(), step.streams.stepping():
         step(shape)
-        torch.cuda.synchronize()
         allocated = torch.cuda.memory_allocated()
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with no_waiting():
             for _ in range(1000):
                 step(shape)
             download = step.slots.look()
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
         download.arrays()
     assert torch.cuda.memory_allocated() == allocated
     assert addresses == {name: buffer.data_ptr() for name, buffer in step.named_buffers()}
@@ -91,11 +88,8 @@ def test_the_eager_step_does_not_wait_either() -> None:
     StaticBatch(step).join(mixed(model, 3)[:4])
     with torch.inference_mode(), step.streams.stepping():
         step(Shape(4, (16,), 16, repeats=True, required=True))
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with no_waiting():
             step(Shape(4, (16,), 16, repeats=True, required=True))
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
 
 
 def test_what_the_device_lacks_is_decoded_there_by_the_general_search() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +9,7 @@ import pytest
 import torch
 
 from models.steps.torch_graphs import TorchGraphs
+from tests.cuda import no_waiting
 from tests.models.architectures.examples import FIRST_CASES, Case
 from tests.training.loop.test_device_step import batch_of
 from tests.training.loop.test_parallel import PLAIN, alone, launch, weights
@@ -43,17 +42,6 @@ def trained(
     assert trainer.resume() == resume
     trainer.train()
     return trainer, recorder
-
-
-@contextmanager
-def no_waiting() -> Iterator[None]:
-    """Within, whatever waits for the GPU is an error."""
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16", "fp16"])
