@@ -89,7 +89,7 @@ test-gpu: git $(READY) ## run the tests that need a GPU
 
 .PHONY: loadtest
 loadtest: $(READY) ## load a server that it starts for about a minute: latency over load, and its highest rate
-	OMP_NUM_THREADS=1 $(VENV)/bin/tandem loadtest --bundle bundles/de-en --duration 3 \
+	OMP_NUM_THREADS=1 $(VENV)/bin/tandem loadtest --bundle bundles/de-fr-en --duration 3 \
 		--out build/loadtest/run.json --plot build/loadtest $(ARGS)
 
 .PHONY: deploy-check

@@ -43,7 +43,7 @@ def verify(
 
     The exit status is 1 where it fails.
 
-    Example: tandem verify bundles/de-en --text valid.de --references valid.en
+    Example: tandem verify bundles/de-fr-en --text valid.de --references valid.en
     """
     whole = Bundle.load(path, weights=True)
     searched = replace(gpu, runtime="torch", precision="float32", device=device or "cpu").placed()

@@ -31,7 +31,7 @@ RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help="Recipe file 
 RunFolder = Annotated[
     Path | None, typer.Option("--run", help="Folder of the run: prepared data, checkpoints, logs. [runs/NAME]")
 ]
-BundleFolder = Annotated[Path, typer.Argument(metavar="BUNDLE", help="Bundle folder, such as bundles/de-en.")]
+BundleFolder = Annotated[Path, typer.Argument(metavar="BUNDLE", help="Bundle folder, such as bundles/de-fr-en.")]
 CorporaFolder = Annotated[Path, typer.Option("--corpora", help="Folder that the recipe's corpus files lie in.")]
 ReplaceBundle = Annotated[bool, typer.Option(help="Replace a bundle that is already there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -68,7 +68,7 @@ def calibrate(
     Of a sentence the confidence is the chrF to expect, 0 to 1; of a word the chance that the reference has it too.
     What the model looked at counts where it tells bad ones better than scores alone, by held-out fifths of that part.
 
-    Example: tandem calibrate bundles/de-en --source 'my/{split}.de' --references 'my/{split}.en' --record
+    Example: tandem calibrate bundles/de-fr-en --source 'my/{split}.de' --references 'my/{split}.en' --record
     """
     bundle = _calibrable(path, decoding.target)
     texts = _texts(bundle, sources, references)

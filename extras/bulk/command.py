@@ -41,8 +41,8 @@ def translate(
     Lines keep their order and number; a line that cannot be translated stays in its place and is told. docs/bulk.md
     explains the rest.
 
-    Example: tandem translate bundles/de-en --source corpus.de.gz --out corpus.en.gz    |
-    echo "Wo ist der Bahnhof?" | tandem translate bundles/de-en
+    Example: tandem translate bundles/de-fr-en --source corpus.de.gz --out corpus.en.gz    |
+    echo "Wo ist der Bahnhof?" | tandem translate bundles/de-fr-en
     """
     out = None if str(out) == "-" else out
     files = tuple(sources or [Path("-")])

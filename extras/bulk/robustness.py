@@ -43,7 +43,7 @@ def robustness(
     Every state of the test set is scored beside the untouched one, and translations that loop, break off or are empty
     are counted and shown.
 
-    Example: tandem robustness bundles/de-en --source test.de --references test.en --max-lost 0.01
+    Example: tandem robustness bundles/de-fr-en --source test.de --references test.en --max-lost 0.01
     """
     translator = BulkTranslator(bundle, replace(options, sentences=sentences))
     manifest = translator.open().manifest

@@ -14,7 +14,7 @@ from models.command import LARGEST_BEAM, Precision
 LARGEST_BATCH = 4096  # sentences
 PEERS, SERVICE_PEERS = ("ctranslate2",), ("naive",)
 
-BundleOption = Annotated[Path, Option(help="Bundle folder, such as bundles/de-en.")]
+BundleOption = Annotated[Path, Option(help="Bundle folder, such as bundles/de-fr-en.")]
 Beam = Annotated[int, Option("--beam", min=1, max=LARGEST_BEAM, help="Beam size.")]
 Workers = Annotated[int, Option(min=0, help="Decode workers of a service; 0 = as it chooses.")]
 CoreWorkers = Annotated[int, Option(min=0, help="Threads that decode batches; 0 = one per core.")]
@@ -31,7 +31,7 @@ class DecodeOptions(Measurement):
     The work is made of sentences with a fixed distribution of lengths, each batch decoded to its mean source length,
     so that the speed does not depend on the weights; and, where it is given, of real text that stops by itself.
 
-    Example: tandem bench decode --bundle bundles/de-en --batch-sizes 1,32,64 --peers ctranslate2 --json
+    Example: tandem bench decode --bundle bundles/de-fr-en --batch-sizes 1,32,64 --peers ctranslate2 --json
     """
 
     bundle: BundleOption
@@ -64,7 +64,7 @@ class ServeOptions(Measurement):
     answered (closed loop), or requests arrive at random moments whatever the service does (open loop), and latency
     counts from the moment at which a request was due. Target lengths are those of the texts.
 
-    Example: tandem bench serve --bundle bundles/de-en --peers naive --json
+    Example: tandem bench serve --bundle bundles/de-fr-en --peers naive --json
     """
 
     bundle: BundleOption
@@ -86,7 +86,7 @@ class ReliabilityOptions(Measurement):
 
     docs/reliability.md explains the trials and holds what they found.
 
-    Example: tandem bench reliability --bundle bundles/de-en --only overload,kill
+    Example: tandem bench reliability --bundle bundles/de-fr-en --only overload,kill
     """
 
     bundle: BundleOption
@@ -141,7 +141,7 @@ class GpuOptions(Measurement):
     device: Annotated[Literal["cuda", "cpu"], Option(help="cpu: a rehearsal in small sizes.")] = "cuda"
     minutes: Annotated[float, Option(min=0.1, max=600, help="For all lines; from 15 on the long form, for 30.")] = 9.5
     only: Annotated[str, Option(help="Lines that begin so, such as equal,step. [all]")] = ""
-    bundle: Annotated[Path, Option(help="Bundle for the 16-bit lines and for the service.")] = Path("bundles/de-en")
+    bundle: Annotated[Path, Option(help="Bundle for the 16-bit lines and for the service.")] = Path("bundles/de-fr-en")
     source: Annotated[
         Path | None, Option(help="Text for the 16-bit lines, one sentence a line (.xz, plain). [built-in sentences]")
     ] = None
@@ -161,7 +161,7 @@ class TraceOptions(Measurement):
 
     One POST /translate of one sentence goes through the application, in this process, after one that is not counted.
 
-    Example: tandem bench trace --bundle bundles/de-en
+    Example: tandem bench trace --bundle bundles/de-fr-en
     """
 
     bundle: BundleOption

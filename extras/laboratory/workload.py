@@ -20,7 +20,7 @@ from deploy.loadtest.texts import DEVIATION, LONGEST, MEAN, SHORTEST
 from models.bundle import Bundle
 from models.errors import ConfigError
 from models.text import normalise
-from models.vocabulary import Vocabulary
+from models.vocabulary import Vocabulary, untagged
 
 TASKS = ("translate", "summarize")
 _FEWEST_WORDS = 2
@@ -122,6 +122,7 @@ def _mean(tokens: Iterable[int]) -> int:
 def _words(vocabulary: Vocabulary) -> list[str]:
     """Words that are one piece each: text made of them has as many tokens as words."""
     found = []
+    vocabulary = untagged(vocabulary)
     for token in range(vocabulary.size):
         word = vocabulary.piece_of(token).lstrip("\u2581")  # sentencepiece's mark of a word's beginning
         if word.isalpha() and vocabulary.encode(normalise(word)) == [token]:
@@ -154,7 +155,7 @@ def forced_texts(bundle: Bundle, count: int) -> list[ForcedText]:
         ConfigError: the bundle reads anything but one text, post-edits, or takes no text of such a length.
     """
     check_servable(bundle)
-    vocabulary, limits = bundle.source_vocabularies[0], bundle.manifest.limits
+    vocabulary, limits = untagged(bundle.source_vocabularies[0]), bundle.manifest.limits
     longest = min(limits.max_source_tokens, limits.max_target_tokens)
     sized = {text: len(vocabulary.encode(text)) for text in texts(vocabulary, count)}
     found = [ForcedText(text, tokens) for text, tokens in sized.items() if tokens <= longest]

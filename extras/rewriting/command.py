@@ -36,7 +36,7 @@ def lexicon(
     instead where a bundle has a lexicon. The text is in the bundle's first languages; where it translates both ways
     between them, so does the lexicon. One that the bundle has is replaced.
 
-    Example: tandem lexicon bundles/de-en --source train.de.xz --target train.en.xz --in-place
+    Example: tandem lexicon bundles/de-fr-en --source train.de.xz --target train.en.xz --in-place
     """
     check_changed(out, in_place)
     bundle = Bundle.load(path)

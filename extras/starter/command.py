@@ -38,7 +38,7 @@ def new(
     docs/training.md goes on from there.
 
     Example: tandem new mine --source mine.de --target mine.en    |
-    tandem new mine --source mine.de --target mine.en --from bundles/de-en
+    tandem new mine --source mine.de --target mine.en --from bundles/de-fr-en
     """
     bundle = Bundle.load(start) if start is not None else None
     job = replace(job, languages=(source_language, target_language))

@@ -133,7 +133,8 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
             nothing of how it was trained.
     """
     base = base_recipe(bundle, job.languages)
-    manifest, tokens = bundle.manifest, base.training.batch_tokens
+    # A GPU may have trained it in batches that are larger than this text.
+    manifest, tokens = bundle.manifest, min(base.training.batch_tokens, sizes.batch_tokens(amount))
     sized = ("source_vocabularies", "target_vocabulary")
     old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
     start = {

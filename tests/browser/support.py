@@ -51,7 +51,7 @@ def serving(data: Path, *arguments: str, **variables: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    bundles = [str(ROOT / "bundles" / name) for name in ("de-en", "arxiv-title")]
+    bundles = [str(ROOT / "bundles" / name) for name in ("de-fr-en", "arxiv-title")]
     command = [sys.executable, "-m", "deploy", "serve", *bundles, "--port", str(port), *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TANDEM_DATA": str(data), "TANDEM_WORKERS": "1"} | variables
     with (data / "server.log").open("wb") as log:

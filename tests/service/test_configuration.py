@@ -261,7 +261,7 @@ def _engine() -> Any:
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_signal_ends_the_process_with_status_0(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
-    arguments = [sys.executable, "-m", "deploy", "serve", str(root / "bundles" / "de-en"), "--port", "0"]
+    arguments = [sys.executable, "-m", "deploy", "serve", str(root / "bundles" / "de-fr-en"), "--port", "0"]
     with subprocess.Popen(arguments, cwd=root, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -70,8 +70,8 @@ def export(
 ) -> None:
     """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), add graphs to a bundle, or renew those it has.
 
-    Examples: tandem export runs/de-en --out bundles/de-en    |    tandem export bundles/de-en --add float32    |
-    tandem export bundles/de-en --renew valid.de    |    tandem export runs/de-en --weights de-en.safetensors
+    Examples: tandem export runs/de-en --out bundles/de-fr-en    |    tandem export bundles/de-fr-en --add float32    |
+    tandem export bundles/de-fr-en --renew valid.de    |    tandem export runs/de-en --weights de-en.safetensors
     """
     is_bundle = (source / MANIFEST).exists()
     of_bundle = {"--out": out, "--from": start, "--share": share, "--set": options.set_fields, "--data": options.data}
@@ -116,7 +116,7 @@ def shortlist(
     Decoding with it leaves the other words out of the output layer, which is faster. `tandem evaluate --shortlist`
     measures what that costs.
 
-    Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
+    Example: tandem shortlist bundles/de-fr-en --source train.de.xz --target train.en.xz --in-place
     """
     from training.export.bundle import add_shortlist
 

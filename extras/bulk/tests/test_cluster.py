@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context"),  # it sets its own deprecated options
 ]
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-en"
+SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
 TEXT = "Nummer {}. Das Haus ist alt. Wir gehen heute nach Hause."
 
 

@@ -16,7 +16,7 @@ from models.search.shortlist import Shortlist, Table
 from models.vocabulary import EOS
 from training.export.bundle import add_shortlist
 
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-en"
+SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
 
 
 def test_files_are_translated_with_a_list(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context"),  # it sets its own deprecated options
 ]
 ROOT = Path(__file__).parents[3]
-SHIPPED = ROOT / "bundles" / "de-en"
+SHIPPED = ROOT / "bundles" / "de-fr-en"
 PATIENCE = 60.0  # seconds after which a test that waits for something has failed
 SENTENCES = (
     "Das Haus ist alt.",

@@ -19,7 +19,7 @@ from extras.cluster.scaling import METRIC, QueueShare
 from models.errors import ConfigError
 from tests.service.support import running
 
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-en"
+SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
 
 
 def test_arguments_of_a_command_line_are_strings() -> None:

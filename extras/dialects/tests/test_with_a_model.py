@@ -15,10 +15,10 @@ from service.bundles.loading import build_engine
 from service.settings import Settings
 from tests.service.http.live import Live, live
 
-BUNDLE = Path(__file__).parents[3] / "bundles" / "de-en"
+BUNDLE = Path(__file__).parents[3] / "bundles" / "de-fr-en"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not (BUNDLE / "manifest.json").exists(), reason="no trained model in bundles/de-en"),
+    pytest.mark.skipif(not (BUNDLE / "manifest.json").exists(), reason="no trained model in bundles/de-fr-en"),
 ]
 
 

@@ -11,7 +11,7 @@ from models.bundle import Bundle
 from training.data.shortlists import build_shortlist
 from training.export.bundle import add_shortlist
 
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-en"
+SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
 
 
 @pytest.fixture

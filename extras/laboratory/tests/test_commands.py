@@ -26,7 +26,7 @@ def test_a_command_has_a_module_that_measures_and_shows(name: str) -> None:
 
 
 def test_a_command_prints_json_alone_and_refuses_what_is_missing() -> None:
-    bundle = ROOT / "bundles" / "de-en"
+    bundle = ROOT / "bundles" / "de-fr-en"
     done = CliRunner().invoke(app, ["bench", "trace", "--bundle", str(bundle), "--json"], catch_exceptions=False)
     assert json.loads(done.stdout)["reply"]["translatedText"]
     assert CliRunner().invoke(app, ["bench", "serve"]).exit_code == 2

@@ -12,7 +12,7 @@ from extras.laboratory.trace import ROOT, CallRecorder, measure, show
 from models.errors import ConfigError
 from models.text import normalise
 
-SHIPPED = ROOT / "bundles" / "de-en"
+SHIPPED = ROOT / "bundles" / "de-fr-en"
 
 
 def test_our_calls_are_counted_in_every_thread_that_starts_later() -> None:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def shipped() -> Vocabulary:
-    return SentencePieceVocabulary.load(ROOT / "bundles" / "de-en" / "source.model")
+    return SentencePieceVocabulary.load(ROOT / "bundles" / "de-fr-en" / "source.model")
 
 
 def test_lengths_are_those_of_the_workload() -> None:
@@ -37,7 +37,7 @@ def test_lengths_are_those_of_the_workload() -> None:
 @pytest.mark.parametrize("language", ["de", "en"])
 def test_load_tests_have_texts_of_these_lengths(language: str) -> None:
     """As a model counts them that reads the language."""
-    vocabulary = SentencePieceVocabulary.load(ROOT / "bundles" / "de-en" / "source.model")
+    vocabulary = SentencePieceVocabulary.load(ROOT / "bundles" / "de-fr-en" / "source.model")
     writer = TextWriter.of(language, "lengths")
     tokens = np.array([len(vocabulary.encode(normalise(writer.sentence()))) for _ in range(3000)])
     wanted = workload.lengths(3000)

@@ -46,7 +46,7 @@ def analyse(
 
     `tandem evaluate` has scores by length, and with `--beam-size` scores and speed of any beam.
 
-    Example: tandem analyse bundles/de-en --source test.de
+    Example: tandem analyse bundles/de-fr-en --source test.de
     """
     bundle, graphs, options = decoding.open(path)
     check_count(bundle, sources)

@@ -272,7 +272,7 @@ def test_the_command_ends_with_the_status(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_real_service_is_started_loaded_and_measured(tmp_path: Path) -> None:
     found = measure(
-        LoadOptions(bundle=ROOT / "bundles" / "de-en", rates="5", duration=4.0, seed=2, no_search=True, p99=60.0)
+        LoadOptions(bundle=ROOT / "bundles" / "de-fr-en", rates="5", duration=4.0, seed=2, no_search=True, p99=60.0)
     )
     assert found["met"], found["faults"]
     assert (found["label"], found["pair"]) == ("de-en", "de-en")

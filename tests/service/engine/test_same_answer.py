@@ -28,7 +28,7 @@ from tests.models.search.tables import run_out
 from tests.service.support import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
-BUNDLE = ROOT / "bundles" / "de-en"
+BUNDLE = ROOT / "bundles" / "de-fr-en"
 CORPORA = Path(os.environ.get("CORPORA", ROOT / "corpora"))  # where corpora lie, if they are there
 CORPUS = CORPORA / "tatoeba-de-en" / "test.de.xz"
 

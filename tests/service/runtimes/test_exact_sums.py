@@ -10,7 +10,7 @@ import pytest
 from models.bundle import Bundle
 from service.runtimes import onnx
 
-BUNDLE = Path(__file__).resolve().parents[3] / "bundles" / "de-en"
+BUNDLE = Path(__file__).resolve().parents[3] / "bundles" / "de-fr-en"
 
 
 @pytest.mark.parametrize(

@@ -388,9 +388,9 @@ SENTENCES = {
 
 @pytest.fixture(scope="module")
 def trained() -> Engine:
-    if not (BUNDLES / "de-en" / "manifest.json").exists():
-        pytest.skip("needs the bundle bundles/de-en")
-    return build_engine(Settings(bundles=(BUNDLES / "de-en",)))
+    if not (BUNDLES / "de-fr-en" / "manifest.json").exists():
+        pytest.skip("needs the bundle bundles/de-fr-en")
+    return build_engine(Settings(bundles=(BUNDLES / "de-fr-en",)))
 
 
 @pytest.mark.parametrize(("source", "expected"), SENTENCES.items())

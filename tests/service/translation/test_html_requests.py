@@ -99,7 +99,7 @@ async def test_too_much_markup_is_refused_by_name(bundles: dict[str, Bundle]) ->
 
 async def test_a_small_page_keeps_its_markup_with_the_shipped_model() -> None:
     """Every tag once, well nested, nothing invented, and what is not text as it was."""
-    folder = Path(__file__).parents[3] / "bundles" / "de-en"
+    folder = Path(__file__).parents[3] / "bundles" / "de-fr-en"
     settings = Settings(bundles=(folder,), workers=1, shutdown_timeout=5)
     async with running(create_app(settings, build_engine(settings))) as client:
         fields = {"q": PAGE, "source": "de", "target": "en", "format": "html", "alternatives": 1, "beam_size": 3}

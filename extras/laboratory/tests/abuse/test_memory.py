@@ -16,7 +16,7 @@ from extras.laboratory.options import ReliabilityOptions
 from models.errors import ConfigError
 from tests.service.support import tiny_bundle
 
-SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-en"
+SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
 
 
 @given(st.floats(-50, 50), st.floats(0, 1000), st.lists(st.integers(0, 100_000), min_size=2, unique=True))

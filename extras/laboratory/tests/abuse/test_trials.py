@@ -17,7 +17,7 @@ from extras.laboratory.service.verdicts import Verdict
 from models.errors import ConfigError
 from tests.command import fails
 
-SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-en"
+SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
 
 
 def overloaded(answered: int, refusal: float = 0.05, retry: int | None = 3, failed: int = 0) -> LoadRun:

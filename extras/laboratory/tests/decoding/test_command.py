@@ -29,7 +29,7 @@ from tests.determinism import one_thread, seeded
 
 __all__ = ["one_thread", "seeded"]
 
-BUNDLE = Path(__file__).resolve().parents[4] / "bundles" / "de-en"
+BUNDLE = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
 KEYS = {
     *("system", "model", "threads", "batch", "beam", "precision", "shortlist", "workload", "sentences", "passes"),
     *("target_tokens", "sentences_per_s", "tokens_per_s", "decode_sentences_per_s", "p50_ms", "p95_ms", "spread"),

@@ -28,7 +28,7 @@ from tests.models.bundle.manifests import small_manifest
 
 __all__ = ["one_thread", "seeded"]
 
-BUNDLE = Path(__file__).resolve().parents[4] / "bundles" / "de-en"
+BUNDLE = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
 LENGTHS = (1, 3, 11, 6, 2, 8)
 
 

@@ -33,7 +33,7 @@ from models.errors import ConfigError
 from tests.hiding import hiding
 
 ROOT = Path(__file__).resolve().parents[4]
-BUNDLE = ROOT / "bundles/de-en"
+BUNDLE = ROOT / "bundles/de-fr-en"
 REHEARSED = [line for line in plan(GpuOptions(device="cpu", bundle=BUNDLE)) if line.name.split()[0] != "service"]
 PRESENT = {
     "torch",
@@ -257,7 +257,7 @@ def test_lines_with_a_bundle_say_what_they_lack(tmp_path: Path) -> None:
     with pytest.raises(Missing, match=said):
         serving.load(bundle=absent, device="cpu", clients=1, seconds=1.0)
     with pytest.raises(Missing, match="needs --source: there are no built-in sentences in 'fr'"):
-        equality.half(**{**HALF, "bundle": str(ROOT / "bundles/fr-en")}, dtype="float16")
+        equality.half(**{**HALF, "bundle": str(ROOT / "bundles/de-fr-en")}, dtype="float16")
     with pytest.raises(ConfigError, match="--references needs --source"):
         measure(GpuOptions(references=tmp_path / "en"))
 

@@ -33,7 +33,7 @@ from service.telemetry.metrics import Metrics
 from tests.command import fails, succeeds
 from tests.service.support import tiny_bundle
 
-SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-en"
+SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
 
 
 def row(**figures: Any) -> dict[str, Any]:
