@@ -129,4 +129,5 @@ def test_describe_of_a_bundle_says_what_it_is_for_and_what_it_is_worth() -> None
     for told in ("summarize", "en to en", "CC0-1.0", "14,100", "108,238 segments", "arxiv-title/test", "37.86"):
         assert told in shown
     found = json.loads(succeeds("describe", ROOT / "bundles" / "de-fr-en", "--json"))
-    assert found["languages"] == ["de to en"] and found["task"] == "translate" and found["corpora"]
+    assert found["languages"] == ["de to en", "fr to en", "en to de", "en to fr"]
+    assert found["task"] == "translate" and found["corpora"]

@@ -128,7 +128,7 @@ def ray_metrics_url() -> Iterator[str]:
 def cluster(ray_metrics_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two replicas of two versions of a model."""
     folder = tmp_path_factory.mktemp("ray")
-    for version in ("de-en@1", "de-en@2"):
+    for version in ("de-fr-en@1", "de-fr-en@2"):
         shutil.copytree(SHIPPED, folder / "bundles" / version)
     config = yaml.safe_load((ROOT / "extras" / "cluster" / "serve.yaml").read_text())
     variables = {"TANDEM_BUNDLES": str(folder / "bundles"), "TANDEM_DATA": str(folder / "data")}
@@ -144,7 +144,7 @@ def cluster(ray_metrics_url: str, tmp_path_factory: pytest.TempPathFactory) -> I
     try:
         serve.start(http_options={"host": "127.0.0.1", "port": port})
         served = Cluster(f"http://127.0.0.1:{port}", ray_metrics_url, config)
-        served.deploy({"versions": ["de-en@1"]})
+        served.deploy({"versions": ["de-fr-en@1"]})
         yield served
     finally:
         serve.shutdown()  # type: ignore[no-untyped-call]
@@ -189,15 +189,15 @@ def test_no_request_is_lost_when_a_replica_dies(cluster: Cluster) -> None:
 
 
 def test_models_switch_without_a_restart_and_a_mistake_changes_nothing(cluster: Cluster) -> None:
-    cluster.deploy({"versions": ["de-en@1"]})
+    cluster.deploy({"versions": ["de-fr-en@1"]})
     before = cluster.replicas()
-    assert current_of(cluster) == {"de-en@1"}
-    cluster.deploy({"versions": ["de-en@2"]})
-    assert current_of(cluster) == {"de-en@2"}
-    cluster.deploy({"versions": ["de-en@7"]})
-    assert current_of(cluster) == {"de-en@2"}
+    assert current_of(cluster) == {"de-fr-en@1"}
+    cluster.deploy({"versions": ["de-fr-en@2"]})
+    assert current_of(cluster) == {"de-fr-en@2"}
+    cluster.deploy({"versions": ["de-fr-en@7"]})
+    assert current_of(cluster) == {"de-fr-en@2"}
     assert cluster.replicas() == before
-    cluster.deploy({"versions": ["de-en@2"]})
+    cluster.deploy({"versions": ["de-fr-en@2"]})
 
 
 def current_of(cluster: Cluster) -> set[str]:
@@ -234,7 +234,7 @@ def test_ray_exports_the_metrics_of_each_replica(cluster: Cluster) -> None:
 
 def test_replicas_follow_the_load(cluster: Cluster) -> None:
     eager = {"target_queue": 0.01, "upscale_delay": 0, "downscale_delay": 0, "look_back": 10.1}
-    cluster.deploy({"versions": ["de-en@1"]}, min_replicas=1, **eager)
+    cluster.deploy({"versions": ["de-fr-en@1"]}, min_replicas=1, **eager)
     wait_for(lambda: cluster.running() == 1, "one replica without load")
     ended = threading.Event()
 

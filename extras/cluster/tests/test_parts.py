@@ -131,7 +131,7 @@ class Alone(Replica):
 def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of two versions, whose replicas leave this process's logging as it is."""
     monkeypatch.setattr("extras.cluster.replica.configure_logging", lambda settings: None)
-    for version in ("de-en@1", "de-en@2"):
+    for version in ("de-fr-en@1", "de-fr-en@2"):
         shutil.copytree(SHIPPED, tmp_path / "bundles" / version)
     return tmp_path / "bundles"
 
@@ -141,15 +141,15 @@ def test_models_switch_while_a_replica_serves(versions: Path) -> None:
 
     async def check() -> None:
         async with running(replica.service) as client:
-            assert replica.engine.aliases == {"de-en": "de-en@2"}  # the newest
-            await replica.reconfigure({"versions": ["de-en@1"]})
-            assert list(replica.engine.bundles) == ["de-en@1"]  # at the start, nothing is kept for a way back
+            assert replica.engine.aliases == {"de-fr-en": "de-fr-en@2"}  # the newest
+            await replica.reconfigure({"versions": ["de-fr-en@1"]})
+            assert list(replica.engine.bundles) == ["de-fr-en@1"]  # at the start, nothing is kept for a way back
             await replica.check_health()
-            await replica.reconfigure({"versions": ["de-en@2"]})
-            assert replica.engine.aliases == {"de-en": "de-en@2"}
-            assert set(replica.engine.bundles) == {"de-en@1", "de-en@2"}
-            await replica.reconfigure({"versions": ["de-en@7"]})  # goes on, and says so in its log
-            assert replica.engine.aliases == {"de-en": "de-en@2"}
+            await replica.reconfigure({"versions": ["de-fr-en@2"]})
+            assert replica.engine.aliases == {"de-fr-en": "de-fr-en@2"}
+            assert set(replica.engine.bundles) == {"de-fr-en@1", "de-fr-en@2"}
+            await replica.reconfigure({"versions": ["de-fr-en@7"]})  # goes on, and says so in its log
+            assert replica.engine.aliases == {"de-fr-en": "de-fr-en@2"}
             assert (await translate(client)).status_code == 200
 
     asyncio.run(check())
@@ -160,10 +160,10 @@ def test_a_replica_does_not_start_with_a_version_that_is_not_there(versions: Pat
 
     async def check() -> None:
         async with running(replica.service):
-            with pytest.raises(Exception, match="there is no bundle 'de-en@7'"):
-                await replica.reconfigure({"versions": ["de-en@7"]})
-            with pytest.raises(ConfigError, match="must be one such as de-en@1, but 'de-en' is none"):
-                await replica.reconfigure({"versions": ["de-en"]})
+            with pytest.raises(Exception, match="there is no bundle 'de-fr-en@7'"):
+                await replica.reconfigure({"versions": ["de-fr-en@7"]})
+            with pytest.raises(ConfigError, match="must be one such as de-en@1, but 'de-fr-en' is none"):
+                await replica.reconfigure({"versions": ["de-fr-en"]})
             with pytest.raises(ConfigError, match="modules"):
                 await replica.reconfigure({"modules": []})
 
@@ -176,7 +176,7 @@ def test_health_fails_when_a_worker_has_ended_and_not_for_a_full_queue(
     replica = Alone(Arguments(settings={"bundles": str(versions)}))
 
     async def faults() -> list[str]:
-        return ["the queue is full and de-en has not finished a sentence lately"]
+        return ["the queue is full and de-fr-en has not finished a sentence lately"]
 
     async def check() -> None:
         async with running(replica.service) as client:

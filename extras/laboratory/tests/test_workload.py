@@ -34,7 +34,7 @@ def test_lengths_are_those_of_the_workload() -> None:
     assert drawn.mean() == pytest.approx(23, abs=0.5)
 
 
-@pytest.mark.parametrize("language", ["de", "en"])
+@pytest.mark.parametrize("language", ["de", "en", "fr"])
 def test_load_tests_have_texts_of_these_lengths(language: str) -> None:
     """As a model counts them that reads the language."""
     vocabulary = SentencePieceVocabulary.load(ROOT / "bundles" / "de-fr-en" / "source.model")
