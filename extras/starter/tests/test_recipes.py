@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from extras.starter import sizes
 from extras.starter.recipes import (
     DraftRecipe,
     StarterRequest,
@@ -135,6 +136,13 @@ def test_a_bundle_goes_on_learning_as_it_is(tmp_path: Path) -> None:
     assert recipe.licence == "CC0-1.0 AND ours"
     assert (recipe.start, recipe.task, recipe.training.metric) == (str(old.path), "translate", "loss")
     assert recipe.optimiser.learning_rate < 1e-3
+
+
+def test_a_bundle_of_large_batches_is_tuned_in_such_as_the_text_is_for(tmp_path: Path) -> None:
+    trained = BASE | {"training": {"batch_tokens": 36_000}}
+    draft = recipe_from_bundle(WISH, AMOUNT, bundle(tmp_path, recipe=trained))
+    assert draft.recipe.training.batch_tokens == sizes.batch_tokens(AMOUNT) < 36_000
+    assert draft.passes < 20
 
 
 def test_the_old_corpora_can_be_mixed_in(tmp_path: Path) -> None:
