@@ -89,6 +89,8 @@ class TextValidator:
                     whole = read_lines(text_path(data, one.corpus.name, "valid", side))
                 # Corpora stand in the order of their documents, whose first may be unlike the others.
                 columns.append([whole[place] for place in range(0, len(whole), max(1, len(whole) // share))][:share])
+        # A package that scores need is missed here, not hours later at the first validation.
+        self._scores([DecodedText(language, ("a",), ("a",)) for language in sorted({*self._languages.values()})])
 
     def __call__(self, model: Seq2SeqModel[Any, Any]) -> Validated:
         """Greedy scores by metric name in lower case ("bleu", "ter", "rouge" for ROUGE-1, …), where the model lies.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -144,3 +145,9 @@ def test_five_sentences_are_shown_the_same_each_time(prepared: Path, decoded: li
     assert validator(model).examples == first
     few = TextValidator(toy_recipe(validation_sentences=2), prepared)(model).examples
     assert [one.source for one in few] == [lines[0], lines[6]]
+
+
+def test_a_package_that_scores_need_is_missed_at_once(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    with pytest.raises(ModuleNotFoundError, match="sacrebleu"):
+        TextValidator(toy_recipe(validation_sentences=2), prepared)
