@@ -19,7 +19,6 @@ from extras.rewriting.conventions import find_conventional
 from extras.rewriting.lexicon import PHRASE, STAGE, Lexicon
 from extras.rewriting.names import NO_NAMES, Names
 from extras.rewriting.nouns import Nouns
-from extras.rewriting.quotes import with_even_quotes
 from models.bundle import Bundle
 from models.text import as_read, normalise
 from models.vocabulary import untagged
@@ -89,13 +88,12 @@ class Rewriting:
         return Retry(lost, math.ceil(_LONGER * written) + _FURTHER)
 
     def finish(self, text: str, sentence: StagedSentence) -> str:
-        """With one kind of quotation marks; in capitals, where the sentence or its label was, and was read without."""
+        """In capitals, where the sentence or its label was, and was read without."""
         sent = sentence.sent
-        kept = [one.target for one in sent.hidden]
-        text = with_even_quotes(text, sent.source, kept)
         whole = is_shouted(sent.text)
         if sent.source == sentence.read.source or not (whole or has_loud_label(sent.text)):
             return text
+        kept = [one.target for one in sent.hidden]
         return shout(text, kept) if whole else shout_label(text, kept)
 
     def _calmed(self, sentence: Masked) -> Masked:
