@@ -1,6 +1,6 @@
 """What a bundle says of words and short phrases: their translations, learnt from aligned text (`tandem lexicon`).
 
-They answer for what stands alone, and say which words in a sentence are names, which small models often lose.
+They answer for what stands alone, and say how words in capitals are written elsewhere.
 
 A file of them is UTF-8 with one entry a line, its fields parted by tabs: source language, target language, the word or
 phrase, and its translations, the most frequent first.
@@ -8,7 +8,7 @@ phrase, and its translations, the most frequent first.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,9 +28,6 @@ WORD: Final = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
 MOST_WORDS: Final = 5
 PHRASE: Final = rf"{WORD}(?: {WORD}){{0,{MOST_WORDS - 1}}}"
 """A word, or a phrase of up to ``MOST_WORDS``, with a space between them."""
-
-_NOUNS_HAVE_CAPITALS = frozenset(("de", "lb"))
-_SHORTEST_HEAD = 4  # letters of the word that a compound ends in
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,31 +81,6 @@ class Lexicon:
             return word
         return self._spellings.get((source, target), {}).get(word.casefold(), word)
 
-    def name(self, source: str, target: str, word: str, *, inside: bool, beside: bool = False) -> str | None:
-        """What stands for a name in the translation; None for what is no name, or may not be one.
-
-        A name begins with a capital and is not known without, and is mostly translated by itself, or, into a language
-        that has capitals for names only, always by one other word with a capital. Out of such a language, so is a word
-        that is not known at all; out of another one beside a name only, or with a capital within ("USB", "OpenType"),
-        and if it does not end in a known word, as compounds do. What has a capital within may begin a sentence, too.
-
-        Args:
-            source, target: languages.
-            word: of a sentence.
-            inside: whether it does not begin one, so that its capital says something.
-            beside: whether another name stands beside it.
-        """
-        if len(word) < 2 or not word[0].isupper() or (source, target) not in self.directions:
-            return None
-        entries, folded = self.directions[source, target], word.casefold()
-        if word not in entries:
-            known, coined = self._spellings[source, target], _is_coined(word)
-            told = source not in _NOUNS_HAVE_CAPITALS or ((beside or coined) and not _is_compound(folded, known))
-            return word if (inside or coined) and told and folded not in known else None
-        first, *others = entries[word]
-        another = first[0].isupper() and not others and target not in _NOUNS_HAVE_CAPITALS
-        return first if (first == word or another) and folded not in entries else None
-
     def to_bytes(self) -> bytes:
         """The content of the lexicon's file, its lines in order."""
         return "".join(
@@ -132,13 +104,3 @@ class Lexicon:
             source, target, word, *translations = fields
             directions.setdefault((source, target), {})[word] = tuple(translations)
         return cls(directions)
-
-
-def _is_coined(word: str) -> bool:
-    """Whether a word has a capital behind another letter, as acronyms and names of programs do, and no other mark."""
-    return word.isalpha() and word[1:] != word[1:].lower()
-
-
-def _is_compound(word: str, known: Container[str]) -> bool:
-    """Whether a word has a hyphen, or ends in one that is known."""
-    return "-" in word or any(word[start:] in known for start in range(2, len(word) - _SHORTEST_HEAD + 1))

@@ -1,13 +1,11 @@
-"""Rewriting: what is done for models that are weak, as a text stage.
+"""Rewriting: what is done for models that are weak at it, as a text stage.
 
-Sentences in capitals are read as others are. Dates, amounts and how letters begin are never read; names, and nouns that
-a lexicon knows, are looked for in the translation, and become placeholders where they are lost. A lexicon answers for
-words and phrases that stand alone. Where a lexicon is needed, a bundle without one is left alone.
+Sentences in capitals are read as others are. Dates, amounts and how letters begin and end are never read. A lexicon
+answers for words and phrases that stand alone. Where a lexicon is needed, a bundle without one is left alone.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,20 +15,12 @@ from itertools import chain, pairwise
 from extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 from extras.rewriting.conventions import find_conventional
 from extras.rewriting.lexicon import PHRASE, STAGE, Lexicon
-from extras.rewriting.names import NO_NAMES, Names
-from extras.rewriting.nouns import Nouns
-from extras.rewriting.quotes import with_even_quotes
 from models.bundle import Bundle
 from models.text import as_read, normalise
-from models.vocabulary import untagged
 from service.text.glossary import capitalised
-from service.text.layout import is_translatable
-from service.text.masking import HiddenPlace, Masked, merge
-from service.translation.candidates import Candidate
-from service.translation.stages import LONGEST_KNOWN, Recalled, Retry, StagedSentence, Way
+from service.text.masking import HiddenPlace, Masked
+from service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, Way
 
-# How much longer a sentence may get, in tokens, once lost nouns stand behind placeholders.
-_LONGER, _FURTHER = 1.5, 6
 _REFUSED = "lexicon"  # the request's field for it
 _PHRASE_ALONE = re.compile(rf"(?P<phrase>{PHRASE}) ?(?P<end>[.!?…]*)")
 
@@ -41,36 +31,23 @@ class Rewriting:
 
     Attributes:
         lexicons: of each model on the way its lexicon, the language that it reads, and the one it writes.
-        names, nouns: find those that may get lost; no nouns where the request lets no lexicon speak.
     """
 
     way: Way
     lexicons: tuple[tuple[Lexicon, str, str], ...]
-    names: Names
-    nouns: Nouns | None
 
     @classmethod
     def of(cls, way: Way) -> Rewriting:
         languages = pairwise(way.languages)
-        lexicons = tuple((_lexicon(one), *pair) for one, pair in zip(way.bundles, languages, strict=True))
-        if _REFUSED in way.refused:
-            return cls(way, lexicons, NO_NAMES, None)
-        return cls(way, lexicons, Names(lexicons), Nouns(lexicons, untagged(way.bundles[0].source_vocabularies[0])))
+        return cls(way, tuple((_lexicon(one), *pair) for one, pair in zip(way.bundles, languages, strict=True)))
 
     def prepare(self, sentence: Masked) -> Masked:
-        """Without capitals that say no more than others, and with everything hidden that is looked for or rewritten.
+        """Without capitals that say no more than others, and with everything hidden that is rewritten.
 
         Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it be no layout.
         """
         calmed = self._calmed(sentence)
-        text = calmed.text
-        whole = merge(self._conventional(calmed), self.way.unreadable(calmed))  # "€" may be a sign that no model reads
-        done = calmed.hide(merge(whole, self.names.find(text)))
-        free = self.way.free(done)
-        if self.nouns is None or free <= 0:
-            return done
-        hidden = done.hide(self.nouns.find(done.text)[:free])
-        return hidden if is_translatable(hidden.text) else done  # of words alone something must be decoded
+        return calmed.hide(self._conventional(calmed))
 
     def known(self, sentence: StagedSentence) -> Recalled | None:
         """What the lexicons have for a word or phrase that stands alone."""
@@ -78,24 +55,13 @@ class Rewriting:
             return None  # what is no model's is no lexicon's
         return look_up(self.lexicons, sentence.sent.source)
 
-    def judge(self, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
-        """Once more with placeholders for the nouns that are missing in the best translation."""
-        best = candidates[0]
-        lost = frozenset(number for number, kept in enumerate(best.kept) if not kept)
-        if not lost:
-            return None
-        written = sum(len(one.tokens) for one in best.before or filter(None, [best.hypothesis]))
-        # Where a placeholder has no place, search would go on to the end that the request allows.
-        return Retry(lost, math.ceil(_LONGER * written) + _FURTHER)
-
     def finish(self, text: str, sentence: StagedSentence) -> str:
-        """With one kind of quotation marks; in capitals, where the sentence or its label was, and was read without."""
+        """In capitals, where the sentence or its label was, and was read without."""
         sent = sentence.sent
-        kept = [one.target for one in sent.hidden]
-        text = with_even_quotes(text, sent.source, kept)
         whole = is_shouted(sent.text)
         if sent.source == sentence.read.source or not (whole or has_loud_label(sent.text)):
             return text
+        kept = [one.target for one in sent.hidden]
         return shout(text, kept) if whole else shout_label(text, kept)
 
     def _calmed(self, sentence: Masked) -> Masked:

@@ -44,7 +44,7 @@ def find_faults(masked: Masked, written: str) -> tuple[Fault, ...]:
     wanted = masked.target
     if written == wanted:
         return ()
-    kept = [one.target for one in masked.hidden if one.source == one.target and not one.accepted]
+    kept = [one.target for one in masked.hidden if one.source == one.target]
     checks: dict[Fault, bool] = {
         "characters": written.count(BROKEN) > wanted.count(BROKEN),
         "signs": bool(_lost_signs(wanted, written)) or _has_strange_signs(wanted, written),

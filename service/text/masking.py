@@ -30,8 +30,6 @@ class Hidden:
         asked: whether the request asked for it, so that the reply speaks of it.
         at_once: whether no model is to read it, though it is a term: it would not write the target.
         instead_of: words before it that a model made up: the target says what it stands for.
-        accepted: of a word that is to be translated, the beginnings of those that say as much, in small letters: any of
-            them in the translation will do, and one that cannot be had costs nothing else.
     """
 
     source: str
@@ -40,7 +38,6 @@ class Hidden:
     asked: bool = True
     at_once: bool = False
     instead_of: frozenset[str] = frozenset()
-    accepted: tuple[str, ...] = ()
 
     @property
     def read_first(self) -> bool:
@@ -99,14 +96,6 @@ class Masked:
         if not self.hidden:
             return self.text
         return "".join(chain.from_iterable(zip(self.text.split(self.mark), [*parts, ""], strict=True)))
-
-    def showing_words(self) -> Masked:
-        """The same without marks for words that need not be kept."""
-        if not any(one.accepted for one in self.hidden):
-            return self
-        kept = tuple(one for one in self.hidden if not one.accepted)
-        text = self.fill([one.source if one.accepted else self.mark for one in self.hidden])
-        return replace(self, text=text, hidden=kept)
 
     def hide(self, found: Sequence[HiddenPlace]) -> Masked:
         """More hidden: places of ``text`` in order, which do not overlap and hold no mark; empty ones do not count."""

@@ -34,14 +34,10 @@ def found_parts(text: str, hidden: Sequence[Hidden], names: Sequence[str]) -> tu
     """Whether a text has what is hidden: of placeholders all, and of parts read as they are as many as there are."""
     due = Counter(names)
     left: dict[str, int] = {}
-    folded = text.casefold()
     found = []
     for one, name in zip(hidden, names, strict=True):
         if name:
             found.append(text.count(name) == due[name])
-            continue
-        if one.accepted:
-            found.append(any(beginning in folded for beginning in one.accepted))
             continue
         if one.target not in left:
             ways = {one.target, capitalised(one.target)} if one.term is not None else {one.target}

@@ -29,7 +29,7 @@ class Candidate:
         text: with everything that was hidden.
         hypothesis: None where nothing was decoded.
         kept: of each hidden part, whether the text has it.
-        complete: whether it has all that must be kept, and ended by itself.
+        complete: whether it has all that was hidden, and ended by itself.
         repetition: whether a loop was cut out of it.
         known_from: what had it, so that nothing was decoded.
         before: what was written in a language between, piece by piece; none where there is none.
@@ -44,11 +44,6 @@ class Candidate:
     known_from: Known | None = None
     before: Sequence[Hypothesis] = ()
     faults: tuple[Fault, ...] = ()
-
-    @property
-    def loses_nothing(self) -> bool:
-        """Whether it is complete and has the words too that need not be kept."""
-        return self.complete and all(self.kept)
 
 
 def candidates_of_whole(
@@ -70,7 +65,7 @@ def candidates_of_whole(
         if not masked.hidden:
             return Candidate(text, hypothesis, repetition=repetition)
         kept = found_parts(text, masked.hidden, names)
-        complete = all(there or one.accepted for there, one in zip(kept, masked.hidden, strict=True))
+        complete = all(kept)
         if not any(names):
             return Candidate(text, hypothesis, kept, complete, repetition)
         # A placeholder that came only because nothing else was allowed any more stands in no good place.

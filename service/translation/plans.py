@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from models.search import SearchOptions
 from service.bundles.catalog import Catalog, Route
@@ -13,7 +12,6 @@ from service.bundles.served import Ids, ServedModel
 from service.engine import Job, Priority
 from service.errors import InvalidOption, LanguageNotServed, PairNotServed
 from service.text.detection import Guess
-from service.text.foreign import find_foreign
 from service.text.languages import base_code
 from service.translation.requests import (
     Context,
@@ -73,15 +71,7 @@ class Plan:
         """Writes the answer."""
         return self.route.models[-1]
 
-    def job(
-        self,
-        ids: tuple[Ids, ...],
-        *,
-        first: bool,
-        reserved: Sequence[str] = (),
-        attention: bool = False,
-        longest: int | None = None,
-    ) -> Job:
+    def job(self, ids: tuple[Ids, ...], *, first: bool, reserved: Sequence[str] = (), attention: bool = False) -> Job:
         """A sentence to decode.
 
         Args:
@@ -89,15 +79,11 @@ class Plan:
             first: whether it is a text's first one.
             reserved: placeholders in it, as often as each is to be written.
             attention: whether the hypotheses are to carry theirs, where the model can give it.
-            longest: tokens at which a hypothesis is cut, where that is sooner than the request's.
         """
         others, leading = self.aligned if attention else (self.options, self.first)
         options = leading if first else others
         if reserved:
             options = replace(options, required=tuple(self.model.placeholders[name] for name in reserved))
-        if longest is not None:
-            least = max(1, options.min_length, len(options.prefix) + len(options.required))
-            options = replace(options, max_length=max(least, min(longest, options.max_length)))
         return Job(self.model.name, ids, options, self.priority, self.deadline, tag=self.context.tag)
 
 
@@ -162,7 +148,6 @@ def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> 
         tuple(model.bundle for model in route.models),
         tuple(map(base_code, languages)),
         len(_placeholders(route)),
-        partial(find_foreign, alphabets=[model.alphabet for model in route.models]),
         request.refused if isinstance(request, TranslateTask) else frozenset(),
     )
     makers = stage_makers()

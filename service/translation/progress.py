@@ -82,7 +82,7 @@ def _tried(
 ) -> FinishedSentence | None:
     """A finished sentence; None where it will be tried again."""
     best = unit.candidates_of(text.plan, attempt, decoded)[0]
-    return _sentence(progress, text, unit.number, best) if best.loses_nothing else None
+    return _sentence(progress, text, unit.number, best) if best.complete else None
 
 
 def _rest(progress: Progress, text: ParsedText, unit: Unit) -> FinishedSentence | None:

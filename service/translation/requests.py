@@ -190,8 +190,8 @@ class TranslateTask(DecodeRequest):
     lexicon: Annotated[
         bool,
         doc(
-            "Whether the bundle's lexicon, if it has one, translates words and short phrases that stand alone, keeps "
-            "names and rare nouns, and says how words in capitals are read."
+            "Whether the bundle's lexicon, if it has one, translates words and short phrases that stand alone, and "
+            "says how words in capitals are read."
         ),
     ] = True
     rerank: Annotated[

@@ -2,10 +2,9 @@
 
     prepare   the sentence that is read: other words, or more parts hidden        before it is tokenised
     known     its translations, where nothing need be decoded                     instead of decoding
-    judge     accept the translations, or ask for one more attempt                after it is decoded
     finish    the translation that is written                                     last
 
-Units know these four and nothing of what a stage looks for.
+Units know these three and nothing of what a stage looks for.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from typing import Protocol
 
 from models.bundle import Bundle
 from service.ports import extras, load
-from service.text.masking import HiddenPlace, Masked
-from service.translation.candidates import Candidate
+from service.text.masking import Masked
 
 LONGEST_KNOWN = 200
 """Characters of a sentence that a stage may know; it is not asked about longer ones."""
@@ -32,15 +30,12 @@ class Way:
         bundles: the models, in order.
         languages: the text's, those between, and the translation's, as ISO 639 has them.
         placeholders: how many parts of a sentence can be hidden all the way; 0 = none.
-        unreadable: finds in a normalised sentence what a model on the way has no pieces for. It is hidden after all
-            stages: one for which it matters what comes first does so itself.
         refused: what the request refuses of what stages do, by the names of its fields for that.
     """
 
     bundles: tuple[Bundle, ...]
     languages: tuple[str, ...]
     placeholders: int
-    unreadable: Callable[[Masked], list[HiddenPlace]]
     refused: frozenset[str] = frozenset()
 
     @property
@@ -84,19 +79,6 @@ class Recalled:
     borrowed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """One more attempt at a sentence; where that does not keep everything either, what there was stays.
-
-    Attributes:
-        hide: the numbers of hidden parts that placeholders are to stand for, besides those that had one.
-        longest: tokens at which hypotheses are cut, where that is sooner than the request's.
-    """
-
-    hide: frozenset[int]
-    longest: int
-
-
 class Stage(Protocol):
     """Made for one way, and used from one thread at a time."""
 
@@ -106,10 +88,6 @@ class Stage(Protocol):
 
     def known(self, sentence: StagedSentence) -> Recalled | None:
         """Translations of a sentence of at most ``LONGEST_KNOWN`` characters that stand without decoding, if any."""
-        ...
-
-    def judge(self, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
-        """Whether complete translations, best first, are accepted (None). Asked once a sentence."""
         ...
 
     def finish(self, text: str, sentence: StagedSentence) -> str:
@@ -141,11 +119,6 @@ def recalled(stages: Stages, sentence: StagedSentence) -> Recalled | None:
     if len(sentence.sent.text) > LONGEST_KNOWN:
         return None
     return next(filter(None, (stage.known(sentence) for stage in stages)), None)
-
-
-def judged(stages: Stages, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
-    """What the first stage that does not accept the translations asks for."""
-    return next(filter(None, (stage.judge(sentence, candidates) for stage in stages)), None)
 
 
 def finished(stages: Stages, text: str, sentence: StagedSentence) -> str:

@@ -3,8 +3,7 @@
 A unit is decoded as a whole: with a placeholder for each part that is hidden, which the search writes exactly as often
 as it was read, or, where the model knows no placeholders or there are too few, as it was sent. Then the parts are
 looked for in what was written. Where one is missing, the pieces between the parts are translated each by itself, and
-the parts stand between them again: worse as a translation, but complete. Where a text stage does not accept what comes
-of all that, there is one attempt more, and where that is no better, what there was stays.
+the parts stand between them again: worse as a translation, but complete.
 
 Where a pair goes through a third language, each job's best hypothesis is a job once more, with the same placeholders,
 and what was missing is looked for in what comes of that.
@@ -38,7 +37,7 @@ from service.translation.alignment import Alignment, align_sources
 from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
 from service.translation.masker import Masker
 from service.translation.plans import Plan
-from service.translation.stages import StagedSentence, finished, judged, prepared
+from service.translation.stages import StagedSentence, finished, prepared
 
 _MOST_MENDED = 2  # further attempts at a sentence that is at fault
 
@@ -172,7 +171,6 @@ class Unit:
         attempt: how it was tried last.
         candidates: its translations, best first; empty until they are there.
         decoded: the results that they come from, one per job.
-        former: what a stage did not accept, and stays where its attempt is no better: attempt, candidates, and results.
         mended: the attempts of which the best translation was at fault, each with what was hidden then.
     """
 
@@ -184,7 +182,6 @@ class Unit:
     attempt: Attempt
     candidates: list[Candidate] = field(default_factory=list)
     decoded: Sequence[Decoded] = ()
-    former: tuple[Attempt, list[Candidate], Sequence[Decoded]] | None = None
     mended: list[tuple[Attempt, list[Candidate], Sequence[Decoded], Masked]] = field(default_factory=list)
 
     @classmethod
@@ -263,42 +260,24 @@ class Unit:
     def goes_on(self, plan: Plan) -> bool:
         """Whether there is more to decode: from a language between, or where something is missing.
 
-        Then first the missing terms become placeholders, then all, then there are only parts; what has
-        everything, stages judge. There is no other way where the parts have been tried, or the model reads several
-        texts at once.
+        Then first the missing terms become placeholders, then all, then there are only parts. There is no other way
+        where the parts have been tried, or the model reads several texts at once.
         """
         if not self.candidates:
             return True
         best = self.candidates[0]
         if len(self.texts) > 1:
             return False
-        if self.attempt.pieces is not None or self.mended:
+        if best.complete or self.attempt.pieces is not None or self.mended:
             return self._mends(plan)
-        if self.former is not None:
-            if not best.loses_nothing:
-                self.attempt, self.candidates, self.decoded = self.former
-            return self._mends(plan)
-        if best.complete:
-            return self._tries_once_more(plan) or self._mends(plan)
         hidden, covered = self.masked.hidden, self.attempt.covered
-        every = {number for number, one in enumerate(hidden) if not one.accepted}
-        missing = {hidden[number] for number in every if not best.kept[number]}
+        every = {*range(len(hidden))}
+        missing = {one for one, there in zip(hidden, best.kept, strict=True) if not there}
         wanted = covered | {number for number in every if hidden[number] in missing}
         if wanted == covered or any(hidden[number].read_first for number in covered):
             wanted = every
         in_parts = wanted == covered or not plan.placeholders
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, wanted)
-        return True
-
-    def _tries_once_more(self, plan: Plan) -> bool:
-        """Whether there is another attempt, since a stage does not accept what there is."""
-        verdict = judged(plan.stages, self.sentence, self.candidates)
-        if verdict is None:
-            return False
-        attempt = self._covering(plan, self.attempt.covered | verdict.hide, longest=verdict.longest)
-        if attempt.pieces is not None:
-            return False
-        self.former, self.attempt = (self.attempt, self.candidates, self.decoded), attempt
         return True
 
     def _mends(self, plan: Plan) -> bool:
@@ -318,7 +297,7 @@ class Unit:
         more = to_hide(before, best.text, best.faults)
         if more:
             self.masked = before.hide(more)
-        every = {number for number, one in enumerate(self.masked.hidden) if not one.accepted}
+        every = {*range(len(self.masked.hidden))}
         if plan.placeholders and (more or not every <= attempt.covered) and attempt.pieces is None:
             self.attempt = self._covering(plan, every)
         elif every and (more or attempt.pieces is None) and {*best.faults} != {"brackets"}:
@@ -344,11 +323,8 @@ class Unit:
         (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources)
         return (first.onward(last),)
 
-    def _covering(self, plan: Plan, covered: Set[int], longest: int | None = None) -> Attempt:
-        """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long.
-
-        ``longest``: tokens at which hypotheses are cut, where that is sooner than the request's.
-        """
+    def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:
+        """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long."""
         model, hidden = plan.model, self.masked.hidden
         names = choose_placeholders(plan.placeholders, self.masked, covered)
         if names is None:
@@ -358,15 +334,14 @@ class Unit:
         ids = model.encode((read,), frozenset(used))
         if len(ids[0]) - 1 > model.limit:
             return self._in_parts(plan)
-        job = plan.job(ids, first=self.first, reserved=used, attention=self.attention, longest=longest)
+        job = plan.job(ids, first=self.first, reserved=used, attention=self.attention)
         return Attempt((job,), ((read,),), names)
 
     def _in_parts(self, plan: Plan) -> Attempt:
         """The pieces between its hidden parts."""
         pieces: list[str | int | Hidden] = []
         cores: list[str] = []
-        masked = self.masked.showing_words()
-        for text, hidden in zip_longest(masked.text.split(masked.mark), masked.hidden):
+        for text, hidden in zip_longest(self.masked.text.split(self.masked.mark), self.masked.hidden):
             core = text.lstrip(string.punctuation + string.whitespace).rstrip()
             if is_translatable(core):
                 before, _, after = text.partition(core)

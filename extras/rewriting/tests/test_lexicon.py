@@ -45,36 +45,6 @@ def test_each_direction_has_its_own_words() -> None:
     assert (len(HELD), len(Lexicon())) == (12, 0)
 
 
-@pytest.mark.parametrize(
-    ("direction", "word", "inside", "name"),
-    [
-        (("en", "de"), "Berlin", False, "Berlin"),
-        (("en", "de"), "Munich", True, None),
-        (("en", "fr"), "London", False, "Londres"),
-        (("en", "fr"), "Georgia", True, None),
-        (("en", "fr"), "Mark", True, None),
-        (("en", "fr"), "Kowalski", True, "Kowalski"),
-        (("en", "fr"), "Kowalski", False, None),
-        (("en", "fr"), "kowalski", True, None),
-        (("en", "fr"), "X", True, None),
-        (("de", "en"), "Kowalski", True, None),
-        (("fr", "en"), "Kowalski", True, None),
-        (("en", "fr"), "USB", False, "USB"),
-        (("de", "en"), "OpenType", False, "OpenType"),
-        (("de", "en"), "USB", True, "USB"),
-        (("de", "en"), "USB-Stick", True, None),
-        (("de", "en"), "HAUS", True, None),
-        (("de", "en"), "SegelHaus", True, None),
-        (("en", "fr"), "USB's", False, None),
-    ],
-)
-def test_names_are_told_from_words(direction: tuple[str, str], word: str, inside: bool, name: str | None) -> None:
-    french = {"London": ("Londres",), "Georgia": ("Géorgie", "Georgie"), "Mark": ("Mark",), "mark": ("marque",)}
-    german = {"Berlin": ("Berlin", "Berliner"), "Munich": ("München",)}
-    lexicon = Lexicon({("en", "de"): german, ("en", "fr"): french, ("de", "en"): GERMAN})
-    assert lexicon.name(*direction, word, inside=inside) == name
-
-
 def test_the_file_comes_back_and_is_in_order() -> None:
     content = HELD.to_bytes()
     lines = content.decode().split("\n")

@@ -1,4 +1,4 @@
-"""Words and phrases that stand alone are looked up in the lexicons of what translates them, and names are kept."""
+"""Words and phrases that stand alone are looked up in the lexicons of what translates them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from service.app import create_app
 from service.settings import Settings
 from service.text.detection import Detector, Guess
 from service.translation.requests import Context, TranslateTask
-from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle, tiny_vocabulary
-from tests.service.translation.test_pivot import Wording
+from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle
 
 pytestmark = pytest.mark.anyio
 WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
@@ -163,8 +162,8 @@ async def test_the_memory_goes_before_a_lexicon(client: httpx.AsyncClient) -> No
 
 async def test_letters_begin_and_end_as_letters_do(client: httpx.AsyncClient) -> None:
     """Neither the model reads it, which copies, nor is it looked up; a caller's own correction goes before it."""
-    letter = "Cher Monsieur Kowalski,\n\nle cheval.\n\nCordialement\n\nMadame, Monsieur, au revoir!"
-    written = "Dear Mr. Kowalski,\n\nle cheval.\n\nKind regards\n\nDear Sir or Madam, au revoir!"
+    letter = "Le cheval.\n\nCordialement\n\nMadame, Monsieur, au revoir!"
+    written = "Le cheval.\n\nKind regards\n\nDear Sir or Madam, au revoir!"
     assert (await translated(client, letter))["translatedText"] == written
     texts = client._transport.app.state.parts.texts  # type: ignore[attr-defined]
     own = {"Cordialement": "Cheers"}
@@ -179,92 +178,6 @@ async def test_loud_words_are_read_like_others_and_labels_are_loud_again(client:
     assert body["translatedText"] == text.replace("PAS", "pas")
     body = await translated(client, text, format="html" if text.startswith("<") else "text", lexicon=False)
     assert body["translatedText"] == text
-
-
-async def test_a_name_that_was_lost_is_put_back(client: httpx.AsyncClient) -> None:
-    """The model copies, so that it writes "Londres": then a placeholder stands for it."""
-    text = "le cheval de Londres est chez Kowalski."
-    body = await translated(client, text, details=True, alternatives=1)
-    assert body["translatedText"] == text.replace("Londres", "London")
-    assert "glossary" not in body and "protected" not in body
-    assert (await translated(client, text, lexicon=False))["translatedText"] == text
-    assert (await translated(client, text, glossary={"Londres": "Rome"}))["translatedText"] == text.replace(
-        "Londres", "Rome"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "translation"),
-    [
-        ("Où est le chien ?", "Où est le dog ?"),
-        ("une maison, des maisons et cette maison", "une house, des maisons et cette house"),
-        ("Le chien de Londres dort.", "Le dog de London dort."),
-        ("Il chien, elle maison.", "Il chien, elle maison."),
-        ("la Maison dort", "la Maison dort"),
-        ("un chien doggy dort", "un chien doggy dort"),
-        ("un chien qui hounds", "un chien qui hounds"),
-    ],
-)
-async def test_nouns_that_were_lost_are_put_back(client: httpx.AsyncClient, text: str, translation: str) -> None:
-    """The model copies them. What stands behind an article and the like is a noun, and any way to say it will do."""
-    assert (await translated(client, text, details=True))["translatedText"] == translation
-    assert (await translated(client, text, lexicon=False))["translatedText"] == text
-
-
-async def test_a_stream_tells_a_sentence_with_a_lost_noun_once(client: httpx.AsyncClient) -> None:
-    body = {"q": "Le chien dort. Le cheval dort.", "source": "fr", "target": "en", "stream": True}
-    blocks = (await client.post("/translate", json=body)).text.strip().split("\n\n")
-    told = [json.loads(block.split("data: ")[1]) for block in blocks if block.startswith("event: sentence")]
-    assert sorted((one["sentence"], one["translation"]) for one in told) == [
-        (0, "Le dog dort."),
-        (1, "Le cheval dort."),
-    ]
-
-
-async def test_where_a_noun_has_no_place_the_first_translation_stays(tmp_path: Path) -> None:
-    """The model writes another token for a placeholder, so that one stands at the end only, where it must."""
-    vocabulary = tiny_vocabulary()
-    lexicon = Lexicon({("fr", "en"): WORDS["fr", "en"]})
-    bundle = with_lexicon(tiny_bundle(tmp_path, "fr-en", source_languages=("fr",)), lexicon)
-    other = vocabulary.id_of("\u2581b")
-    graphs = Wording(vocabulary.size, words=dict.fromkeys(vocabulary.placeholders, other))
-    async with running(create_app(Settings(shutdown_timeout=5), make_engine((bundle, graphs)))) as client:
-        graphs.together.clear()
-        body = await translated(client, "le chien dort aujourd'hui", details=True)
-        tried = len(graphs.together)
-    assert (body["translatedText"], tried) == ("le chien dort aujourd'hui", 2)
-    assert body["details"][0]["sentences"][0]["tokens"], "of the translation that stayed"
-
-
-async def test_what_must_be_kept_goes_first(client: httpx.AsyncClient) -> None:
-    fields = {"glossary": {"Londres": "Rome"}, "protect": ["est chez"]}
-    body = await translated(client, "le chien de Londres est chez la maison", **fields)
-    assert body["translatedText"] == "le dog de Rome est chez la house"
-    assert body["protected"][0]["kept"] and body["glossary"][0]["found"]
-
-
-async def test_a_noun_goes_through_a_language_between(client: httpx.AsyncClient) -> None:
-    assert (await translated(client, "voir la maison", target="de"))["translatedText"] == "voir la Haus"
-    # "chat" has two ways, and one of them is what it is itself
-    assert (await translated(client, "voir le chat", target="de"))["translatedText"] == "voir le chat"
-
-
-async def test_of_words_alone_something_is_decoded(client: httpx.AsyncClient) -> None:
-    """The article is decoded, and the noun hidden."""
-    assert (await translated(client, "le chien"))["translatedText"] == "le dog"
-    assert (await translated(client, "L'chien"))["translatedText"] == "L'dog"
-
-
-@pytest.mark.parametrize("text", ["le Dr. Kowalski dort.", "voir M. Londres et le Dr. Nowak."])
-async def test_no_sentence_ends_within_a_name(client: httpx.AsyncClient, text: str) -> None:
-    body = await translated(client, text, details=True)
-    assert body["translatedText"] == text.replace("M.", "Mr.") and len(body["details"][0]["sentences"]) == 1
-
-
-async def test_a_name_goes_through_a_language_between(client: httpx.AsyncClient) -> None:
-    body = await translated(client, "le cheval de Kowalski et de Londres", target="de")
-    # what London is in German, the second lexicon does not say
-    assert body["translatedText"] == "le cheval de Kowalski et de London"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -13,17 +12,14 @@ from service.bundles.catalog import Route
 from service.bundles.served import ServedModel
 from service.settings import Settings
 from service.text.masking import Masked
-from service.translation.candidates import Candidate
 from service.translation.plans import make_stages
 from service.translation.requests import TranslateTask
 from service.translation.stages import (
     LONGEST_KNOWN,
     Recalled,
-    Retry,
     StagedSentence,
     Way,
     finished,
-    judged,
     prepared,
     recalled,
 )
@@ -38,7 +34,6 @@ class Signed:
 
     name: str
     knows: Recalled | None = None
-    wants: Retry | None = None
     asked: list[str] = field(default_factory=list)
 
     def prepare(self, sentence: Masked) -> Masked:
@@ -47,9 +42,6 @@ class Signed:
     def known(self, sentence: StagedSentence) -> Recalled | None:
         self.asked.append(sentence.sent.text)
         return self.knows
-
-    def judge(self, sentence: StagedSentence, candidates: Sequence[Candidate]) -> Retry | None:
-        return self.wants
 
     def finish(self, text: str, sentence: StagedSentence) -> str:
         return text + self.name
@@ -61,18 +53,16 @@ def test_the_last_to_prepare_is_the_first_to_finish() -> None:
     assert finished(stages, "hallo", HELLO) == "halloba"
 
 
-def test_the_first_that_knows_or_wants_something_is_heard() -> None:
-    knows, wants = Recalled(("hallo",)), Retry(frozenset({1}), 9)
-    stages = [Signed("a"), Signed("b", knows, wants), Signed("c", Recalled(("hi",)), Retry(frozenset(), 1))]
+def test_the_first_that_knows_something_is_heard() -> None:
+    knows = Recalled(("hallo",))
+    stages = [Signed("a"), Signed("b", knows), Signed("c", Recalled(("hi",)))]
     assert recalled(stages, HELLO) is knows
-    assert judged(stages, HELLO, [Candidate("hallo", None)]) is wants
     assert stages[2].asked == []
 
 
 def test_without_stages_a_sentence_is_as_it_was() -> None:
     assert prepared([], HELLO.sent) is HELLO.sent
     assert recalled([], HELLO) is None
-    assert judged([], HELLO, [Candidate("hallo", None)]) is None
     assert finished([], "hallo", HELLO) == "hallo"
 
 
