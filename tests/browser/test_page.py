@@ -60,7 +60,7 @@ def test_a_model_of_several_directions_names_each(visit: Visit) -> None:
 
 def test_whose_model_answered_is_said_beside_the_result(visit: Visit) -> None:
     page = visit.translate("Guten Tag, wo ist der Bahnhof?")
-    expect(page.locator("#origin")).to_contain_text("Model: de-en · Licence: CC-BY-4.0")
+    expect(page.locator("#origin")).to_contain_text("Model: de-fr-en · Licence: CC-BY-4.0")
     page.locator("#origin").get_by_role("link", name="Training text").click()
     expect(page.locator("#models-list")).to_be_visible()
     expect(page.locator("#models > summary")).to_be_focused()

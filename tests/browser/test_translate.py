@@ -414,7 +414,9 @@ def test_the_heat_map(visit: Visit) -> None:
     page.click("#attention")
     dialog = page.locator("#heat")
     expect(dialog).to_be_visible()
-    assert page.locator("#heat-grid thead th").all_inner_texts()[1:] == ["Wo", "ist", "der", "nächste", "Bahnhof", "?"]
+    assert page.locator("#heat-grid thead th").all_inner_texts()[1:] == [
+        *("⟨en⟩", "Wo", "ist", "der", "nächste", "Bahnhof", "?")  # the tag says which language to translate into
+    ]
     weights = page.locator("#heat-grid td").evaluate_all(
         "cells => cells.map(c => c.style.getPropertyValue('--weight'))"
     )
@@ -422,7 +424,7 @@ def test_the_heat_map(visit: Visit) -> None:
     page.locator("#heat-grid td").first.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#heat-readout")).to_contain_text("looked at “ist”")
+    expect(page.locator("#heat-readout")).to_contain_text("looked at “Wo”")
     page.select_option("#heat-sentence", "1")
     expect(page.locator("#heat-grid thead")).to_contain_text("Ich")
     page.keyboard.press("Escape")
