@@ -1,8 +1,9 @@
-"""`tandem train`: it stands in deploy, since validation on a GPU decodes with the search of the service's runtime."""
+"""`tandem train`: it stands in deploy, since what validates on a GPU and what counts cores is the service's."""
 
 from __future__ import annotations
 
 from service.runtimes.torch import device_search
+from service.telemetry.cgroups import usable_cores
 from training.experiment import ExperimentOptions
 from training.loop.commands import TrainOptions
 from training.loop.commands import train as train_prepared
@@ -16,4 +17,4 @@ def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions(
 
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
-    train_prepared(options, changes, device_search("cuda"))
+    train_prepared(options, changes, device_search("cuda"), usable_cores())

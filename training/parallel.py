@@ -32,12 +32,14 @@ class Processes:
         count: how many there are, over all machines.
         device: where it computes: "cpu", "cuda", or with several processes a machine the "cuda:N" that is its own.
         launched: whether a launcher watches over it, which repeats the signals that it passes on.
+        local_count: how many of them are on this machine.
     """
 
     rank: int = 0
     count: int = 1
     device: str = "cpu"
     launched: bool = False
+    local_count: int = 1
 
     @property
     def first(self) -> bool:
@@ -79,7 +81,8 @@ def joined(device: str) -> Iterator[Processes]:
     """Join the processes that a launcher such as ``torchrun`` has started; alone where there is none.
 
     It is told by the environment that ``torchrun`` sets: ``WORLD_SIZE``, ``RANK``, ``LOCAL_RANK``, ``MASTER_ADDR``,
-    ``MASTER_PORT``. Gradients go over NCCL between GPUs and over gloo between CPUs.
+    ``MASTER_PORT``, and ``LOCAL_WORLD_SIZE``, without which all are taken to be on this machine. Gradients go over NCCL
+    between GPUs and over gloo between CPUs.
 
     Args:
         device: "cpu", or "cuda" for one GPU a process, by the process's number on its machine.
@@ -111,6 +114,11 @@ def joined(device: str) -> Iterator[Processes]:
     backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
     distributed.init_process_group(backend, rank=rank, world_size=count, timeout=_PATIENCE)
     try:
-        yield Processes(rank, count, device, launched=True)
+        yield Processes(rank, count, device, launched=True, local_count=_local_count(count))
     finally:
         distributed.destroy_process_group()
+
+
+def _local_count(count: int) -> int:
+    local = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(1, int(local)) if local.isdecimal() else count

@@ -7,9 +7,6 @@ rather than ``multiprocessing.Pool``, which waits for ever for a worker that was
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -21,6 +18,7 @@ from extras.bulk.lines import Line, LineResult
 from extras.bulk.sources import InputRow
 from extras.bulk.translator import BulkTranslator
 from models.errors import TandemError
+from models.workers import serve_parent
 
 LINES_OF_A_BLOCK = 256
 BYTES_OF_A_BLOCK = 64 << 10  # some seconds of work: what a sudden end may cost for each block that is being translated
@@ -113,16 +111,7 @@ _translator: BulkTranslator | None = None  # a worker process' own: it is opened
 def _start(translator: BulkTranslator) -> None:
     global _translator
     _translator = translator
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C goes to the whole group; who reads it ends the workers
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A parent that was killed ends nobody: without this its workers would wait for their next block for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    serve_parent()
 
 
 def _work(lines: Sequence[Line]) -> list[LineResult]:

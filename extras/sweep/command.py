@@ -18,6 +18,7 @@ from extras.sweep.table import Row, ranked
 from models.command import AsJson, CorporaFolder, RecipeFile, report
 from models.folders import write_text
 from service.runtimes.torch import device_search
+from service.telemetry.cgroups import usable_cores
 from training.data.ancestry import chosen_start
 from training.experiment import ExperimentOptions
 from training.loop.commands import Device, Launch, prepare_recipe, train_recipe
@@ -80,7 +81,7 @@ def _outcome(run: PlannedRun, data: Path, place: str, threads: int, device: str)
     report(place)
     try:
         resume, search = Run(run.folder).newest is not None, device_search("cuda")
-        how = Launch(resume=resume, threads=threads, device=device, search=search)
+        how = Launch(resume=resume, threads=threads, device=device, search=search, cores=usable_cores())
         trainer = train_recipe(run.recipe, run.experiment, run.folder, how)
     except DivergenceError as error:
         report(str(error))

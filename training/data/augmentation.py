@@ -118,25 +118,29 @@ class Augmentation:
             pairs: in rising order.
             epoch: the number of the epoch.
         """
-        sources: list[list[TokenArray]] = [[] for _ in data.source_sides]
-        targets: list[TokenArray] = []
-        for block in np.unique(pairs // BLOCK).tolist():
-            within = np.arange(block * BLOCK, min((block + 1) * BLOCK, len(data)))
-            begin, end = np.searchsorted(pairs, [within[0], within[-1] + 1])
-            chosen = pairs[begin:end] - within[0]
-            rng = np.random.default_rng([self.seed, epoch, block, _STREAM])
-            changed = self._changed(data, within, rng)
-            noise = _Noise.drawn(self.config, len(within), rng)
-            for index, side in enumerate(data.source_sides):
-                if isinstance(side, TokenArray):
-                    own = self._source(index, side, within, noise, rng, changed)
-                    sources[index].append(_select(own, chosen))
-            targets.append(_select(self._target(data.target_side, within, rng, changed), chosen))
-        sides = [
-            _joined(parts) if isinstance(side, TokenArray) else FeatureArray(side.files, side.places[pairs])
-            for side, parts in zip(data.source_sides, sources, strict=True)
+        return with_texts(data, pairs, [self.rewritten_texts(data, pairs, epoch)])
+
+    def rewritten_texts(self, data: PreparedData, pairs: NDArray[np.int64], epoch: int) -> tuple[TokenArray, ...]:
+        """What :meth:`rewritten` makes of those sides that are text: sources in order, and the target."""
+        blocks = np.unique(pairs // BLOCK).tolist()
+        return _joined([self._rewritten_block(data, pairs, epoch, block) for block in blocks])
+
+    def _rewritten_block(
+        self, data: PreparedData, pairs: NDArray[np.int64], epoch: int, block: int
+    ) -> tuple[TokenArray, ...]:
+        """The texts of those pairs that are of a block, all of which is rewritten."""
+        within = np.arange(block * BLOCK, min((block + 1) * BLOCK, len(data)))
+        begin, end = np.searchsorted(pairs, [within[0], within[-1] + 1])
+        rng = np.random.default_rng([self.seed, epoch, block, _STREAM])
+        changed = self._changed(data, within, rng)
+        noise = _Noise.drawn(self.config, len(within), rng)
+        texts = [
+            self._source(index, side, within, noise, rng, changed)
+            for index, side in enumerate(data.source_sides)
+            if isinstance(side, TokenArray)
         ]
-        return PreparedData(tuple(sides), _joined(targets))
+        texts.append(self._target(data.target_side, within, rng, changed))
+        return tuple(_select(text, pairs[begin:end] - within[0]) for text in texts)
 
     def _changed(self, data: PreparedData, pairs_P: NDArray[np.int64], rng: np.random.Generator) -> dict[int, Encoded]:
         """The pairs of a block whose text is changed on both sides, by their place in it."""
@@ -319,8 +323,29 @@ def _select(side: TokenArray, chosen: NDArray[np.int64]) -> TokenArray:
     return _token_array([side[one].tolist() for one in chosen.tolist()], side)
 
 
-def _joined(parts: Sequence[TokenArray]) -> TokenArray:
-    """One after another."""
+def with_texts(data: PreparedData, pairs: NDArray[np.int64], parts: Sequence[tuple[TokenArray, ...]]) -> PreparedData:
+    """Pairs as data of their own, numbered anew, with other texts.
+
+    Args:
+        data: what they are from, which feature matrices stay from.
+        pairs: in rising order.
+        parts: what :meth:`Augmentation.rewritten_texts` gives for one part of the pairs after another.
+    """
+    *texts, target = _joined(parts)
+    text = iter(texts)
+    sides = [
+        next(text) if isinstance(side, TokenArray) else FeatureArray(side.files, side.places[pairs])
+        for side in data.source_sides
+    ]
+    return PreparedData(tuple(sides), target)
+
+
+def _joined(parts: Sequence[tuple[TokenArray, ...]]) -> tuple[TokenArray, ...]:
+    """Of every side one part after another."""
+    return tuple(_concatenated(side) for side in zip(*parts, strict=True))
+
+
+def _concatenated(parts: Sequence[TokenArray]) -> TokenArray:
     lengths = np.concatenate([part.lengths for part in parts])
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return TokenArray(np.concatenate([part.tokens for part in parts]), offsets)

@@ -54,11 +54,14 @@ def _provider(module: str, locale: str) -> object:
 
 @cache
 def _listed(module: str, locale: str, *lists: str) -> tuple[str, ...]:
-    """Entries of a provider's first list of those that it has; weights beside them are left out."""
+    """Entries of a provider's first list of those that it has; weights beside them are left out.
+
+    They are sorted: some of Faker's lists come from sets, and have another order in every process.
+    """
     provider = _provider(module, locale)
     for name in lists:
         if entries := getattr(provider, name, None):
-            return tuple(dict.fromkeys(entry for entry in entries if entry and "{" not in entry))
+            return tuple(sorted({entry for entry in entries if entry and "{" not in entry}))
     return ()
 
 

@@ -14,10 +14,11 @@ workers are processes, which a batch of numbers that NumPy gathers in a millisec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from training.data.batches import TrainingBatch, collate
 from training.data.dataset import PreparedData
 from training.data.plans import BatchPlan, EpochPlan, plan_epoch
 from training.data.prefetch import prefetch
+from training.data.rewriters import Rewriters, Rewriting
 from training.parallel import Processes
 
 SHARD = 2**20
@@ -64,6 +66,7 @@ class Stream:
         accumulate: batches of an update, over all processes.
         processes: those that train together, and which of them this one is.
         augmentation: rewrites pairs, and knows their tags.
+        rewriters: processes that do so ahead; None = the thread that plans.
         limits: what :func:`training.data.plans.plan_epoch` takes besides lengths, groups and epoch.
     """
 
@@ -73,9 +76,11 @@ class Stream:
         accumulate: int,
         processes: Processes,
         augmentation: Augmentation | None,
+        rewriters: Rewriters | None = None,
         **limits: Any,
     ) -> None:
-        self._data, self._accumulate, self._processes, self._augmentation = data, accumulate, processes, augmentation
+        self._data, self._accumulate, self._processes = data, accumulate, processes
+        self._augmentation, self._rewriters = augmentation, rewriters
         self._planner: Callable[..., EpochPlan] = partial(plan_epoch, **limits)
         self._seed = int(limits["seed"])
         self._pins = processes.device.startswith("cuda")
@@ -90,42 +95,42 @@ class Stream:
             shards: how many batches its first shards have, where that is known (``Group.shards``).
         """
         depth = max(2, _DEPTH // self._accumulate)
-        yield from prefetch(self._collate, self._places(epoch, batch, tuple(shards)), depth=depth)
+        rewriting = Rewriting(self._augmentation, self._rewriters)
+        places = self._places(rewriting, epoch, batch, tuple(shards))
+        # Closed first, the processes that rewrite let the threads go that wait for them; `yield from` would not.
+        with closing(prefetch(self._collate, places, depth=depth)) as groups, closing(rewriting):
+            for group in groups:  # noqa: UP028
+                yield group
 
     def plans(self, epoch: int) -> Generator[BatchPlan, None, None]:
         """The batches of an epoch, all processes' together, in training order.
 
         They name the pairs of what they are made of: where these are rewritten, a shard's own data.
         """
-        with closing(self._planned(epoch, ())) as planned:
-            for one, _ in planned:
-                yield one[1]
-
-    def _planned(self, epoch: int, known: tuple[int, ...]) -> Generator[tuple[Planned, tuple[int, ...]], None, None]:
-        """The batches of an epoch's shards but the first ones, whose sizes are known, and the sizes of those before."""
-        shards = self._shards(epoch)
-        numbers = range(len(known), len(shards))
-        with closing(prefetch(partial(self._plan, epoch, shards), numbers, depth=1)) as planned:
-            for data, pairs, plan in planned:
-                for item in plan:
-                    yield (data, item if pairs is None else _renumbered(item, pairs)), known
-                known = (*known, len(plan))
+        with closing(Rewriting(self._augmentation, self._rewriters)) as rewriting:
+            for shard in self._shards(epoch):
+                for _, plan in self._plan(rewriting, shard):
+                    yield plan
 
     def _places(
-        self, epoch: int, batch: int, known: tuple[int, ...]
+        self, rewriting: Rewriting, epoch: int, batch: int, known: tuple[int, ...]
     ) -> Generator[tuple[list[Planned], int, int, tuple[int, ...]], None, None]:
         """This process's plans for each update, and the place that follows it."""
         waiting: list[Planned] = []  # an update may begin in one epoch and end in the next
-        while True:
-            with closing(self._planned(epoch, known)) as planned:
-                for number, (one, before) in enumerate(planned, start=sum(known) + 1):
+        epochs = chain([self._shards(epoch)[len(known) :]], map(self._shards, count(epoch + 1)))
+        shards = chain.from_iterable(epochs)
+        with closing(prefetch(partial(self._plan, rewriting), shards, depth=1)) as planned:
+            for shard in planned:
+                if shard.epoch != epoch:
+                    epoch, batch, known = shard.epoch, 0, ()
+                for number, one in enumerate(shard, start=sum(known) + 1):
                     if number <= batch:
                         continue
                     waiting.append(one)
                     if len(waiting) == self._accumulate:
-                        yield share_out(waiting, self._processes), epoch, number, before
+                        yield share_out(waiting, self._processes), epoch, number, known
                         waiting = []
-            epoch, batch, known = epoch + 1, 0, ()
+                known = (*known, len(shard.plan))
 
     def _collate(self, place: tuple[list[Planned], int, int, tuple[int, ...]]) -> Group:
         planned, epoch, number, shards = place
@@ -138,36 +143,68 @@ class Stream:
             return batch.without_targets()
         return batch
 
-    def _shards(self, epoch: int) -> list[NDArray[np.int64] | None]:
-        """The blocks of each shard; None is the whole corpus."""
+    def _shards(self, epoch: int) -> list[_Shard]:
         pairs = len(self._data)
         if pairs <= SHARD:
-            return [None]
-        blocks = -(-pairs // BLOCK)
+            return [_Shard(epoch, 0, 1, None)]
+        blocks, shards = -(-pairs // BLOCK), -(-pairs // SHARD)
         order = np.random.default_rng([self._seed, epoch, 2]).permutation(blocks)
-        return list(np.array_split(order, -(-pairs // SHARD)))
+        return [_Shard(epoch, number, shards, own) for number, own in enumerate(np.array_split(order, shards))]
 
-    def _plan(
-        self, epoch: int, shards: list[NDArray[np.int64] | None], number: int
-    ) -> tuple[PreparedData, NDArray[np.int64] | None, EpochPlan]:
-        """What a shard is made of, the numbers in it of the shard's pairs (None: as they come), and its plan."""
-        blocks = shards[number]
-        if blocks is None:
+    def _plan(self, rewriting: Rewriting, shard: _Shard) -> _PlannedShard:
+        if shard.blocks is None:
             pairs = np.arange(len(self._data))
         else:
-            pairs = (np.sort(blocks)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+            pairs = (np.sort(shard.blocks)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
             pairs = pairs[pairs < len(self._data)]
-        augmentation = self._augmentation
-        if augmentation is not None and augmentation.rewrites(epoch):
-            data, chosen = augmentation.rewritten(self._data, pairs, epoch), None
+        if rewriting.rewrites(shard.epoch):
+            data, chosen = rewriting.rewritten(self._data, pairs, shard.epoch), None
             source, target = data.source_lengths, data.target_lengths
         else:
-            data, chosen = self._data, None if blocks is None else pairs
+            data, chosen = self._data, None if shard.blocks is None else pairs
             source, target = data.lengths_of(pairs)
         groups = None if self._groups is None else self._groups[pairs]
         # A shard is to be planned unlike the others; with one shard the plan is that of the epoch.
-        plan = self._planner(source, target, groups=groups, epoch=epoch * len(shards) + number)
-        return data, chosen, plan
+        plan = self._planner(source, target, groups=groups, epoch=shard.epoch * shard.shards + shard.number)
+        return _PlannedShard(shard.epoch, data, chosen, plan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shard:
+    """What is planned at once.
+
+    Attributes:
+        epoch: the number of its epoch.
+        number: its own in the epoch.
+        shards: how many the epoch has.
+        blocks: what it consists of; None = the whole corpus.
+    """
+
+    epoch: int
+    number: int
+    shards: int
+    blocks: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlannedShard(Iterable[Planned]):
+    """The batches of a shard.
+
+    Attributes:
+        epoch: the number of its epoch.
+        data: what they are made of.
+        pairs: the numbers in the data of the pairs that the plan names; None = the plan's own.
+        plan: of the shard's pairs.
+    """
+
+    epoch: int
+    data: PreparedData
+    pairs: NDArray[np.int64] | None
+    plan: EpochPlan
+
+    def __iter__(self) -> Iterator[Planned]:
+        for batch in self.plan:
+            yield self.data, batch if self.pairs is None else _renumbered(batch, self.pairs)
 
 
 def share_out(planned: Sequence[tuple[T, BatchPlan]], processes: Processes) -> list[tuple[T, BatchPlan]]:

@@ -22,6 +22,7 @@ from training.checkpoint import read_progress
 from training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
 from training.data.augmentation import load_augmentation
 from training.data.prepare import prepare as prepare_data
+from training.data.rewriters import rewriters_here
 from training.data.summary import PreparedSummary, check_prepared
 from training.experiment import Experiment, ExperimentOptions
 from training.loop.header import header
@@ -124,13 +125,25 @@ class TrainOptions:
     updates: Annotated[int | None, typer.Option(min=1, help="Train to this update instead of the recipe's.")] = None
     threads: Annotated[int, typer.Option(min=0, help="Threads of one computation (0 = as the library chooses).")] = 0
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu
+    rewriters: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Processes of this machine that rewrite text ahead (noise, augmentation, BPE dropout); 0 = a thread"
+            " of the trainer. [0 on a CPU; with cuda what the cores allow, at most 16 a GPU]",
+            show_default=False,
+        ),
+    ] = None
     track: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Report to this installed tracker too (tandem.trackers).")
     ] = None
 
 
 def train(
-    options: TrainOptions, changes: ExperimentOptions = ExperimentOptions(), search: OpenSearch | None = None
+    options: TrainOptions,
+    changes: ExperimentOptions = ExperimentOptions(),
+    search: OpenSearch | None = None,
+    cores: int = 1,
 ) -> None:
     """Train what `tandem prepare` has prepared, as `tandem train` does.
 
@@ -138,6 +151,7 @@ def train(
         options: what and where.
         changes: of the recipe.
         search: with which validation decodes on a GPU; None = the general one.
+        cores: of this machine that may be used.
     """
     experiment, recipe, folder = _experiment(options.recipe_file, options.run, changes.experiment(), options.resume)
     if options.updates is not None:  # a cooldown then ends there
@@ -152,6 +166,8 @@ def train(
         options.device.value,
         tuple(options.track or ()),
         search,
+        options.rewriters,
+        cores,
     )
     trainer = train_recipe(recipe, experiment, folder, how)
     _say(trainer.processes, f"{_ending(trainer)}: {folder}")
@@ -169,6 +185,8 @@ class Launch:
         device: "cpu" or "cuda".
         track: names of trackers.
         search: with which validation decodes on a GPU; None = the general one.
+        rewriters: processes of this machine that rewrite text ahead; None = as many as suit the device.
+        cores: of this machine that may be used.
     """
 
     resume: bool = False
@@ -178,6 +196,8 @@ class Launch:
     device: str = "cpu"
     track: tuple[str, ...] = ()
     search: OpenSearch | None = None
+    rewriters: int | None = None
+    cores: int = 1
 
 
 def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
@@ -208,7 +228,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
             trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
             PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
-        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how.search)
+        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how)
         _say_precision(trainer)
         _say(processes, header(trainer))
         resumed = how.resume and trainer.resume()
@@ -258,7 +278,7 @@ def _trainer(
     folder: Path,
     processes: Processes,
     reporter: Reporter,
-    search: OpenSearch | None,
+    how: Launch,
 ) -> Trainer:
     validates = recipe.training.validation_sentences and processes.first
     return Trainer(
@@ -267,8 +287,9 @@ def _trainer(
         folder,
         processes=processes,
         reporter=reporter,
-        validator=TextValidator(recipe, data, search) if validates else None,
+        validator=TextValidator(recipe, data, how.search) if validates else None,
         augmentation=load_augmentation(recipe, data),
+        rewriters=rewriters_here(how.rewriters, how.cores, processes) if recipe.data.rewrites else 0,
     )
 
 

@@ -10,7 +10,7 @@ from training.recipe import TrainingConfig
 
 
 def header(trainer: Trainer) -> str:
-    """The facts of a training in one line: parameters, pairs, batches, epochs, precision, threads and seed."""
+    """The facts of a training in one line: parameters, pairs, batches, epochs, precision, threads, rewriters, seed."""
     training, train = trainer.recipe.training, PreparedSummary.load(trainer.data).splits["train"]
     parameters = list(trainer.model.parameters())
     count = sum(one.numel() for one in parameters)
@@ -21,7 +21,7 @@ def header(trainer: Trainer) -> str:
         f"{train.pairs:,} pairs in about {batches:,} batches an epoch",
         f"{training.updates:,} updates (about {training.updates * training.accumulate / batches:.1f} epochs)",
         trainer.choice.precision,
-        _place(trainer),
+        *_place(trainer),
         f"seed {training.seed}",
     ]
     return f"{trainer.recipe.name}: {', '.join(facts)}"
@@ -35,7 +35,8 @@ def batches_an_epoch(train: SplitSummary, training: TrainingConfig) -> int:
     return max(1, filled, full)
 
 
-def _place(trainer: Trainer) -> str:
+def _place(trainer: Trainer) -> list[str]:
     processes = trainer.processes
     place = processes.device if processes.device.startswith("cuda") else f"{torch.get_num_threads()} threads"
-    return place if processes.count == 1 else f"{processes.count} processes, each {place}"
+    rewriters = [f"{trainer.rewriters} rewriters"] if trainer.rewriters else []
+    return [place if processes.count == 1 else f"{processes.count} processes, each {place}", *rewriters]

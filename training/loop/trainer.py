@@ -38,6 +38,7 @@ from training.data.augmentation import Augmentation
 from training.data.batches import collate
 from training.data.dataset import PreparedData, vocabulary_digest
 from training.data.plans import plan_epoch
+from training.data.rewriters import Rewriters
 from training.data.stream import Group, Stream
 from training.data.summary import PreparedSummary
 from training.experiment import Experiment
@@ -96,7 +97,11 @@ class Run:
 
 
 def training_stream(
-    recipe: Recipe, data: PreparedData, processes: Processes, augmentation: Augmentation | None
+    recipe: Recipe,
+    data: PreparedData,
+    processes: Processes,
+    augmentation: Augmentation | None,
+    rewriters: Rewriters | None = None,
 ) -> Stream:
     """The batches that a recipe makes of its training data, and this process's share of them."""
     return Stream(
@@ -104,6 +109,7 @@ def training_stream(
         recipe.training.accumulate,
         processes,
         augmentation,
+        rewriters,
         seed=recipe.training.seed,
         max_tokens=recipe.training.batch_tokens,
         max_items=recipe.training.batch_sentences,
@@ -126,6 +132,7 @@ class Trainer:
         reporter: where progress goes; called by rank 0 alone.
         validator: decodes and scores; called by rank 0 after the validation loss, its values join that.
         augmentation: rewrites training batches, never those of the validation.
+        rewriters: processes that do so ahead of this one; 0 = a thread of this one.
 
     Attributes:
         choice: the precision that the recipe asks for, or what its "auto" stands for here.
@@ -141,9 +148,10 @@ class Trainer:
         reporter: Reporter,
         validator: Validator | None = None,
         augmentation: Augmentation | None = None,
+        rewriters: int = 0,
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
-        self.processes, self.data = processes, data
+        self.processes, self.data, self.rewriters = processes, data, rewriters
         self.choice = chosen(recipe.training.precision, processes)
         self._training = replace(recipe.training, precision=self.choice.precision)
         self.train_data = PreparedData.open(data, "train")
@@ -155,7 +163,7 @@ class Trainer:
         selection = training_selection(self.train_data, data, recipe.training)
         self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
-        self.stream = training_stream(recipe, self.train_data, processes, augmentation)
+        self.stream = training_stream(recipe, self.train_data, processes, augmentation, Rewriters(data, rewriters))
         self.progress = TrainingProgress(vocabularies=vocabulary_digest(data), precision=self.choice.precision)
         self._window = Window()
         self._watch = TrainingClock(0.0)

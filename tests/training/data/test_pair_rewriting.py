@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -18,6 +21,7 @@ from training.data.config import AugmentationConfig
 from training.data.rewriting import PairRewriter, capitalised
 from training.data.substitution import substituted
 
+ROOT = Path(__file__).parents[3]
 MAKERS = (copyables.number, copyables.identifier, copyables.slot, copyables.emoji, names.name)
 PAIR = ("Wir haben 3 Hunde in Boston gesehen.", "We saw 3 dogs in Boston.")
 LABEL = ("Datei öffnen", "Open file")
@@ -90,6 +94,23 @@ def test_without_faker_an_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
         draws(names.name)
     names._provider.cache_clear()
     names._listed.cache_clear()
+
+
+def test_names_are_drawn_alike_in_every_process() -> None:
+    """Some of Faker's lists come from sets, whose order depends on the process."""
+    draw = "print([names.name(random) for _ in range(3000)])"
+    code = f"from random import Random; from training.data import names; random = Random(1); {draw}"
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
 
 
 def test_a_number_or_name_of_both_sides_gives_way_to_the_same_thing_on_both() -> None:

@@ -86,9 +86,9 @@ def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[int] = []
     plan = stream.Stream._plan
 
-    def counted(self: Stream, epoch: int, shards: list[Any], number: int) -> Any:
-        planned.append(number)
-        return plan(self, epoch, shards, number)
+    def counted(self: Stream, rewriting: Any, shard: Any) -> Any:
+        planned.append(shard.number)
+        return plan(self, rewriting, shard)
 
     monkeypatch.setattr(stream.Stream, "_plan", counted)
     late = next(group for group in whole if len(group.shards) == 2)

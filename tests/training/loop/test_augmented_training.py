@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.training.toy import DATA, LETTERS, Recorder, bundle_without_graphs, t
 from training.data.augmentation import load_augmentation
 from training.data.config import NoiseConfig, VocabularyConfig
 from training.data.prepare import prepare
+from training.loop.header import header
 from training.loop.trainer import Trainer
 from training.loop.validation import TextValidator
 from training.recipe import Recipe
@@ -65,6 +67,26 @@ def test_resumed_training_is_the_same_bit_for_bit(data: Path, tmp_path: Path) ->
     plain = Trainer(recipe(updates=4), data, tmp_path / "plain", reporter=other)
     plain.train()
     assert [values["loss"] for _, values in other.updates] != [values["loss"] for _, values in first.updates]
+
+
+def test_training_is_the_same_bit_for_bit_whoever_rewrites(data: Path, tmp_path: Path) -> None:
+    losses = []
+    for rewriters in (0, 2):
+        recorder = Recorder()
+        chosen = recipe(updates=8)
+        made = Trainer(
+            chosen,
+            data,
+            tmp_path / str(rewriters),
+            reporter=recorder,
+            augmentation=load_augmentation(chosen, data),
+            rewriters=rewriters,
+        )
+        assert ("2 rewriters, seed" in header(made)) == bool(rewriters)
+        made.train()
+        losses.append([values["loss"] for _, values in recorder.updates])
+    assert losses[0] == losses[1]
+    assert not multiprocessing.active_children()
 
 
 def test_rewriting_begins_with_its_epoch(data: Path, tmp_path: Path) -> None:

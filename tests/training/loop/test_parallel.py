@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import distributed
 
 from models.errors import CheckpointError, ConfigError
 from tests.training.loop.worker import work
@@ -167,6 +168,19 @@ def test_a_launcher_of_one_process_is_noticed(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv(name, value)
     with joined("cpu") as processes:
         assert (processes.count, processes.launched) == (1, True)
+
+
+@pytest.mark.parametrize(("told", "expected"), [("2", 2), ("", 4)])
+def test_how_many_are_on_this_machine_is_told_by_the_launcher(
+    told: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not told, all may be."""
+    for name, value in {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": told}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(distributed, "init_process_group", lambda *_, **__: None)
+    monkeypatch.setattr(distributed, "destroy_process_group", lambda: None)
+    with joined("cpu") as processes:
+        assert processes == Processes(3, 4, launched=True, local_count=expected)
 
 
 def test_half_an_environment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
