@@ -65,7 +65,7 @@ def rewriters_here(asked: int | None, cores: int, processes: Processes) -> int:
     return max(0, min(_MOST, cores // processes.local_count - _OWN))
 
 
-class Rewriting:
+class ShardRewriter:
     """Rewrites pairs for one stream, until it is closed.
 
     Args:

@@ -29,7 +29,7 @@ from training.data.batches import TrainingBatch, collate
 from training.data.dataset import PreparedData
 from training.data.plans import BatchPlan, EpochPlan, plan_epoch
 from training.data.prefetch import prefetch
-from training.data.rewriters import Rewriters, Rewriting
+from training.data.rewriters import Rewriters, ShardRewriter
 from training.parallel import Processes
 
 SHARD = 2**20
@@ -95,7 +95,7 @@ class Stream:
             shards: how many batches its first shards have, where that is known (``Group.shards``).
         """
         depth = max(2, _DEPTH // self._accumulate)
-        rewriting = Rewriting(self._augmentation, self._rewriters)
+        rewriting = ShardRewriter(self._augmentation, self._rewriters)
         places = self._places(rewriting, epoch, batch, tuple(shards))
         # Closed first, the processes that rewrite let the threads go that wait for them; `yield from` would not.
         with closing(prefetch(self._collate, places, depth=depth)) as groups, closing(rewriting):
@@ -107,13 +107,13 @@ class Stream:
 
         They name the pairs of what they are made of: where these are rewritten, a shard's own data.
         """
-        with closing(Rewriting(self._augmentation, self._rewriters)) as rewriting:
+        with closing(ShardRewriter(self._augmentation, self._rewriters)) as rewriting:
             for shard in self._shards(epoch):
                 for _, plan in self._plan(rewriting, shard):
                     yield plan
 
     def _places(
-        self, rewriting: Rewriting, epoch: int, batch: int, known: tuple[int, ...]
+        self, rewriting: ShardRewriter, epoch: int, batch: int, known: tuple[int, ...]
     ) -> Generator[tuple[list[Planned], int, int, tuple[int, ...]], None, None]:
         """This process's plans for each update, and the place that follows it."""
         waiting: list[Planned] = []  # an update may begin in one epoch and end in the next
@@ -151,7 +151,7 @@ class Stream:
         order = np.random.default_rng([self._seed, epoch, 2]).permutation(blocks)
         return [_Shard(epoch, number, shards, own) for number, own in enumerate(np.array_split(order, shards))]
 
-    def _plan(self, rewriting: Rewriting, shard: _Shard) -> _PlannedShard:
+    def _plan(self, rewriting: ShardRewriter, shard: _Shard) -> _PlannedShard:
         if shard.blocks is None:
             pairs = np.arange(len(self._data))
         else:

@@ -131,7 +131,7 @@ def test_text_is_the_same_to_the_byte(folder: Path, augmentation: Augmentation) 
     data = PreparedData.open(folder, "train")
     chosen = np.arange(500, 4500, 3)
     expected = augmentation.rewritten(data, chosen, 3)
-    with closing(Rewriting(augmentation, Rewriters(folder, 2))) as rewriting:
+    with closing(ShardRewriter(augmentation, Rewriters(folder, 2))) as rewriting:
         assert rewriting.rewrites(3)
         found = rewriting.rewritten(data, chosen, 3)
     sides = [(*one.source_sides, one.target_side) for one in (expected, found)]
@@ -196,7 +196,7 @@ def test_a_killed_process_is_told_and_a_signal_for_the_trainer_is_not_theirs(
     folder: Path, augmentation: Augmentation
 ) -> None:
     data, pairs = PreparedData.open(folder, "train"), np.arange(PAIRS)
-    with closing(Rewriting(augmentation, Rewriters(folder, 2))) as rewriting:
+    with closing(ShardRewriter(augmentation, Rewriters(folder, 2))) as rewriting:
         rewriting.rewritten(data, pairs, 0)
         before = {child.pid for child in multiprocessing.active_children()}
         for number in before:
@@ -232,7 +232,7 @@ def train_until_killed(folder: str) -> None:
     """What the test before kills; it prints the numbers of its processes."""
     rewriters.PART = 1
     data = PreparedData.open(Path(folder), "train")
-    rewriting = Rewriting(load_augmentation(RECIPE, Path(folder)), Rewriters(Path(folder), 2))
+    rewriting = ShardRewriter(load_augmentation(RECIPE, Path(folder)), Rewriters(Path(folder), 2))
     rewriting.rewritten(data, np.arange(PAIRS), 0)
     print(*(child.pid for child in multiprocessing.active_children()), flush=True)
     rewrite_for_ever(rewriting, data)
