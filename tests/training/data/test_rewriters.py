@@ -27,7 +27,7 @@ from training.data.config import AugmentationConfig, CorpusConfig, DataConfig, N
 from training.data.dataset import PreparedData
 from training.data.features import FeatureArray
 from training.data.prepare import prepare
-from training.data.rewriters import RewriterDied, Rewriters, Rewriting, parts_of, rewriters_here
+from training.data.rewriters import RewriterDied, Rewriters, ShardRewriter, parts_of, rewriters_here
 from training.data.stream import Group, Stream
 from training.parallel import Processes
 from training.recipe import Recipe
@@ -223,7 +223,7 @@ def test_processes_end_with_a_killed_trainer(folder: Path) -> None:
         time.sleep(0.01)
 
 
-def rewrite_for_ever(rewriting: Rewriting, data: PreparedData) -> None:
+def rewrite_for_ever(rewriting: ShardRewriter, data: PreparedData) -> None:
     for epoch in itertools.count():
         rewriting.rewritten(data, np.arange(PAIRS), epoch)
 
