@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -210,7 +211,13 @@ def test_tags_stay_in_front_and_only_there(tagged: Path) -> None:
 def test_batches_are_planned_by_the_new_lengths_whoever_computes_them(tagged: Path) -> None:
     corpora = (TAGGED, replace(BACK, back_translated=True))
     augment, data, _ = load(tagged, corpora=corpora, tagged=True, join_share=0.3, bpe_dropout_source=0.3)
-    limits = {"seed": 1, "max_tokens": 400, "join_share": 0.3, "max_source_tokens": 60, "max_target_tokens": 60}
+    limits: dict[str, Any] = {
+        "seed": 1,
+        "max_tokens": 400,
+        "join_share": 0.3,
+        "max_source_tokens": 60,
+        "max_target_tokens": 60,
+    }
     stream = Stream(data, 2, Processes(), augment, **limits)
     updates = list(islice(stream.updates(), 8))
     for update in updates:

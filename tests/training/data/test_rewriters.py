@@ -136,9 +136,9 @@ def test_text_is_the_same_to_the_byte(folder: Path, augmentation: Augmentation) 
         found = rewriting.rewritten(data, chosen, 3)
     sides = [(*one.source_sides, one.target_side) for one in (expected, found)]
     for one, other in zip(*sides, strict=True):
-        assert one.tokens.dtype == other.tokens.dtype == np.uint16  # type: ignore[union-attr]
-        np.testing.assert_array_equal(one.tokens, other.tokens)  # type: ignore[union-attr]
-        np.testing.assert_array_equal(one.offsets, other.offsets)  # type: ignore[union-attr]
+        assert one.tokens.dtype == other.tokens.dtype == np.uint16
+        np.testing.assert_array_equal(one.tokens, other.tokens)
+        np.testing.assert_array_equal(one.offsets, other.offsets)
     assert not np.array_equal(found.target_side.tokens, data.target_side.tokens)
 
 
