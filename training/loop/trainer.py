@@ -257,7 +257,8 @@ class Trainer:
                 values["skipped"] = self.progress.skipped
             if self.stepper.loss_scale is not None:
                 values["loss_scale"] = self.stepper.loss_scale
-            (self.reporter.update if due else self.reporter.begun)(self.progress, values)
+            if self.processes.first:  # the means above are taken by all of them
+                (self.reporter.update if due else self.reporter.begun)(self.progress, values)
         if due:
             self._window = Window()
         self.reporter.moved(self.progress)
