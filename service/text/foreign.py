@@ -60,7 +60,8 @@ def find_foreign(sentence: Masked, alphabets: Sequence[Alphabet]) -> list[Hidden
     """
     text = sentence.text
     unknown = {one for one in set(text) if one != sentence.mark and not all(one in each for each in alphabets)}
-    return [(span, Hidden.kept(text[slice(*span)], asked=False)) for span in _joined(_found(text, unknown))]
+    parted = text.replace(sentence.mark, " ") if sentence.mark else text  # it is no part of an emoji
+    return [(span, Hidden.kept(text[slice(*span)], asked=False)) for span in _joined(_found(parted, unknown))]
 
 
 def _found(text: str, unknown: set[str]) -> Iterator[Span]:

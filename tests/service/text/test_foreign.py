@@ -55,6 +55,14 @@ def test_what_is_hidden_is_no_foreign_sign() -> None:
     assert [part.source for _, part in find_foreign(masked, [TINY])] == ["→"]
 
 
+@pytest.mark.parametrize("joiner", ["\ufe0f", "\u200d", "\U0001f3fd"])
+def test_what_is_hidden_is_no_part_of_an_emoji(joiner: str) -> None:
+    masked = Masked.of(f"das {{x}}{joiner} haus {{y}}").hide([(Span(4, 7), Hidden.kept("{x}"))])
+    hidden = masked.hide(find_foreign(masked, [TINY]))
+    assert [part.source for part in hidden.hidden] == ["{x}", joiner, "{", "}"]
+    assert hidden.fill([part.source for part in hidden.hidden]) == f"das {{x}}{joiner} haus {{y}}"
+
+
 def test_all_models_must_know_a_character() -> None:
     assert found("привет, мир", CYRILLIC) == []
     assert found("мир и haus", CYRILLIC, TINY) == ["мир", "и", "haus"]
