@@ -70,7 +70,7 @@ def export(
 ) -> None:
     """Make a bundle of a run (weights, vocabularies, int8 ONNX graphs), add graphs to a bundle, or renew those it has.
 
-    Examples: tandem export runs/de-en --out bundles/de-fr-en    |    tandem export bundles/de-fr-en --add float32    |
+    Examples: tandem export runs/mine --out bundles/mine    |    tandem export bundles/de-fr-en --add float32    |
     tandem export bundles/de-fr-en --renew valid.de    |    tandem export runs/de-en --weights de-en.safetensors
     """
     is_bundle = (source / MANIFEST).exists()

@@ -109,16 +109,23 @@ def speedup(narrow: torch.dtype) -> float:
     By the thread's own processor time, the least of several by turns: neither counts what other programs take. It
     takes a third of a second, and no second on a slow processor.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         wide_s, narrow_s = _least_seconds(_PROBE, narrow)
         if narrow_s < 4 * wide_s:  # else it is emulated, and would take many seconds for larger ones
             measured = [_least_seconds(shape, narrow) for shape in _SHAPES]
             wide_s, narrow_s = (sum(times) for times in zip(*measured, strict=True))
+    return wide_s / narrow_s
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within, torch computes in one thread; afterwards in as many as before."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
-    return wide_s / narrow_s
 
 
 def _least_seconds(shape: tuple[int, int, int], narrow: torch.dtype) -> tuple[float, float]:

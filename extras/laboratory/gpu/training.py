@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from models.steps.torch_graphs import AnyModel
 from training.data.batches import TrainingBatch
 from training.loop.stepping import Stepper
 from training.optimisation.optim import learning_rate
+from training.optimisation.precision import one_thread
 from training.parallel import Processes, joined
 from training.recipe import Recipe
 
@@ -51,7 +50,7 @@ def equal(*, system: str, device: str, small: bool) -> Found:
     for where in ("cpu", device):
         stepper = Stepper(build_system(system, small=True).to(where), recipe, Processes(device=where))
         started = time.perf_counter()
-        with _one_thread():
+        with one_thread():
             losses.append(_losses(stepper, recipe, batches))
         took.append(time.perf_counter() - started)
     apart = max(abs(one - other) / one for one, other in zip(*losses, strict=True))
@@ -60,16 +59,6 @@ def equal(*, system: str, device: str, small: bool) -> Found:
     summary = f"{updates} updates, loss {losses[1][0]:.3f} to {losses[1][-1]:.3f}, within {apart:.1e} of the CPU's"
     summary += f", in {took[1]:.1f} s, there {took[0]:.1f} s"
     return Found(summary, figures, apart <= _LOSS)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _losses(stepper: Stepper, recipe: Recipe, batches: list[TrainingBatch]) -> list[float]:
