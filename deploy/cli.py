@@ -16,28 +16,31 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from models.command import installed_version, with_options
-from models.errors import FULL, ConfigError, OptionError, TandemError
-from service.ports import extras, load
+from tandem.models.command import installed_version, with_options
+from tandem.models.errors import FULL, ConfigError, OptionError, TandemError
+from tandem.service.ports import extras, load
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
-    "prepare": ("training.loop.commands:prepare", "Turn corpora into batches' raw material"),
-    "train": ("deploy.training:train", "Train what `tandem prepare` has prepared"),
-    "export": ("training.export.commands:export", "Make a bundle of a run"),
-    "verify": ("deploy.verify:verify", "Prove a bundle"),
-    "ensemble": ("training.export.ensemble:ensemble", "Make one bundle of several"),
-    "shortlist": ("training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
-    "describe": ("training.describe:describe", "Show architecture, configuration and parameter counts"),
-    "evaluate": ("deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
+    "prepare": ("tandem.training.loop.commands:prepare", "Turn corpora into batches' raw material"),
+    "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
+    "export": ("tandem.training.export.commands:export", "Make a bundle of a run"),
+    "verify": ("tandem.deploy.verify:verify", "Prove a bundle"),
+    "ensemble": ("tandem.training.export.ensemble:ensemble", "Make one bundle of several"),
+    "shortlist": ("tandem.training.export.commands:shortlist", "Give a bundle a lexical shortlist"),
+    "describe": ("tandem.training.describe:describe", "Show architecture, configuration and parameter counts"),
+    "evaluate": ("tandem.deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
     "calibrate": (
-        "deploy.evaluation.calibration:calibrate",
+        "tandem.deploy.evaluation.calibration:calibrate",
         "Learn how sure a bundle is of its sentences and words",
     ),
-    "curve": ("training.loop.curve:curve", "Print how a run learnt, as Markdown"),
-    "serve": ("service.commands:serve", "Serve bundles over HTTP"),
-    "config": ("service.commands:config", "Show the settings as `tandem serve` would have them with the same flags"),
-    "loadtest": ("deploy.loadtest.command:loadtest", "Find out what load a service bears"),
+    "curve": ("tandem.training.loop.curve:curve", "Print how a run learnt, as Markdown"),
+    "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
+    "config": (
+        "tandem.service.commands:config",
+        "Show the settings as `tandem serve` would have them with the same flags",
+    ),
+    "loadtest": ("tandem.deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
 _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 
 def check_file(path: Path | None, option: str) -> None:

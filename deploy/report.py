@@ -17,13 +17,13 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 from rich.table import Table
 
-from deploy.outputs import check_file
-from models.command import AsJson
-from models.command import console as console
-from models.command import say as say
-from models.errors import ConfigError
-from models.folders import write_text
-from service.telemetry.cgroups import ROOT, usable_cores
+from tandem.deploy.outputs import check_file
+from tandem.models.command import AsJson
+from tandem.models.command import console as console
+from tandem.models.command import say as say
+from tandem.models.errors import ConfigError
+from tandem.models.folders import write_text
+from tandem.service.telemetry.cgroups import ROOT, usable_cores
 
 Out = Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")]
 Measured = TypeVar("Measured")

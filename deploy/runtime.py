@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from models.bundle import Bundle
-from models.command import MaxBatchSentences, Precision, RuntimeThreads, UsedDevice, UsedRuntime
-from models.errors import ConfigError, CorpusError
-from models.search import Graphs
-from models.search.shortlist import Shortlist
-from models.search.start import slots_of
-from service.runtimes import Placement, open_graphs, resolve_device
-from service.telemetry.cgroups import usable_cores
+from tandem.models.bundle import Bundle
+from tandem.models.command import MaxBatchSentences, Precision, RuntimeThreads, UsedDevice, UsedRuntime
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.search import Graphs
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.search.start import slots_of
+from tandem.service.runtimes import Placement, open_graphs, resolve_device
+from tandem.service.telemetry.cgroups import usable_cores
 
 Opener = Callable[[Bundle, str, str, int, Placement], Graphs]
 """Opens graphs as :func:`service.runtimes.open_graphs` does."""

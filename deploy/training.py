@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from service.runtimes.torch import device_search
-from service.telemetry.cgroups import usable_cores
-from training.experiment import ExperimentOptions
-from training.loop.commands import TrainOptions
-from training.loop.commands import train as train_prepared
+from tandem.service.runtimes.torch import device_search
+from tandem.service.telemetry.cgroups import usable_cores
+from tandem.training.experiment import ExperimentOptions
+from tandem.training.loop.commands import TrainOptions
+from tandem.training.loop.commands import train as train_prepared
 
 
 def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions()) -> None:
     """Train what `tandem prepare` has prepared. Ctrl-C saves a checkpoint first; `--resume` continues exactly.
 
-    `torchrun --nproc-per-node 2 -m deploy train RECIPE` shares every update's batches between two processes; with
+    `torchrun --nproc-per-node 2 -m tandem train RECIPE` shares every update's batches between two processes; with
     `--device cuda` each has a GPU of its own. The first alone prints, validates and saves.
 
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml

@@ -12,17 +12,17 @@ from typing import Annotated
 
 import typer
 
-from deploy.runtime import RuntimeOptions, directed
-from models.bundle import Bundle, extend_bundle
-from models.command import AsJson, BundleFolder, Without, WrittenLanguage, command_line, report
-from models.errors import ConfigError
-from models.translation.translator import Column
-from service.runtimes import open_graphs
-from training.data.features import read_columns
-from training.export.bundle import TORCHSCRIPT, add_precision
-from training.export.proof import Proof, proof_table
-from training.export.proof import verify as prove
-from training.export.sentences import proof_sentences
+from tandem.deploy.runtime import RuntimeOptions, directed
+from tandem.models.bundle import Bundle, extend_bundle
+from tandem.models.command import AsJson, BundleFolder, Without, WrittenLanguage, command_line, report
+from tandem.models.errors import ConfigError
+from tandem.models.translation.translator import Column
+from tandem.service.runtimes import open_graphs
+from tandem.training.data.features import read_columns
+from tandem.training.export.bundle import TORCHSCRIPT, add_precision
+from tandem.training.export.proof import Proof, proof_table
+from tandem.training.export.proof import verify as prove
+from tandem.training.export.sentences import proof_sentences
 
 
 def verify(

@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import training
-from models.architectures.registry import ARCHITECTURES
-from models.search import SearchOptions
-from service.app import create_app
-from service.configuration import flag_of, is_secret, plain_default, variable_of
-from service.http.openapi import FORM
-from service.http.ports import dialect_of
-from service.settings import Settings
-from training.data.config import (
+from tandem import training
+from tandem.models.architectures.registry import ARCHITECTURES
+from tandem.models.search import SearchOptions
+from tandem.service.app import create_app
+from tandem.service.configuration import flag_of, is_secret, plain_default, variable_of
+from tandem.service.http.openapi import FORM
+from tandem.service.http.ports import dialect_of
+from tandem.service.settings import Settings
+from tandem.training.data.config import (
     AugmentationConfig,
     CorpusConfig,
     DataConfig,
@@ -32,8 +32,8 @@ from training.data.config import (
     NoiseConfig,
     VocabularyConfig,
 )
-from training.optimisation.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig, load_recipe
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.recipe import Recipe, TrainingConfig, load_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = Path(training.__file__).parent / "recipes"

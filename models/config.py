@@ -14,7 +14,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from models.errors import ConfigError, TandemError
+from tandem.models.errors import ConfigError, TandemError
 
 T = TypeVar("T")
 

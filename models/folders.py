@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from io import BufferedWriter
 from pathlib import Path
 
-from models.errors import DataInUse
+from tandem.models.errors import DataInUse
 
 
 def is_vacant(out: Path) -> bool:

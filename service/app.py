@@ -14,29 +14,29 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from models.command import installed_version
-from models.errors import ConfigError
-from service.bundles.loading import build_engine
-from service.bundles.manager import ModelManager
-from service.bundles.readiness import Readiness
-from service.callers import Accounts, OpenAccess
-from service.engine import Engine
-from service.http import openapi
-from service.http.connections import ConnectionLimit
-from service.http.dependencies import AccountsOpener, Opener, Parts
-from service.http.dialects import libretranslate
-from service.http.errors import invalid_parameters
-from service.http.headers import SecurityHeaders
-from service.http.hosts import CrossSiteCheck, HostCheck
-from service.http.intake import JsonBounds
-from service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
-from service.http.ports import http_parts
-from service.http.routes import languages, models, operations, page, texts
-from service.http.tracing import OFF, TraceContext, open_tracing
-from service.ports import extras, load
-from service.settings import Settings
-from service.telemetry.metrics import TEXT_ROUTES, Metrics
-from service.translation.texts import TextService
+from tandem.models.command import installed_version
+from tandem.models.errors import ConfigError
+from tandem.service.bundles.loading import build_engine
+from tandem.service.bundles.manager import ModelManager
+from tandem.service.bundles.readiness import Readiness
+from tandem.service.callers import Accounts, OpenAccess
+from tandem.service.engine import Engine
+from tandem.service.http import openapi
+from tandem.service.http.connections import ConnectionLimit
+from tandem.service.http.dependencies import AccountsOpener, Opener, Parts
+from tandem.service.http.dialects import libretranslate
+from tandem.service.http.errors import invalid_parameters
+from tandem.service.http.headers import SecurityHeaders
+from tandem.service.http.hosts import CrossSiteCheck, HostCheck
+from tandem.service.http.intake import JsonBounds
+from tandem.service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
+from tandem.service.http.ports import http_parts
+from tandem.service.http.routes import languages, models, operations, page, texts
+from tandem.service.http.tracing import OFF, TraceContext, open_tracing
+from tandem.service.ports import extras, load
+from tandem.service.settings import Settings
+from tandem.service.telemetry.metrics import TEXT_ROUTES, Metrics
+from tandem.service.translation.texts import TextService
 
 ROUTERS = (
     texts.router,

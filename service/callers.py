@@ -16,9 +16,9 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
-from models.errors import ConfigError
-from service.errors import AdminRequired, GlossaryNotFound, KeyInvalid, KeyMissing
-from service.text.glossary import Glossary
+from tandem.models.errors import ConfigError
+from tandem.service.errors import AdminRequired, GlossaryNotFound, KeyInvalid, KeyMissing
+from tandem.service.text.glossary import Glossary
 
 ANONYMOUS = "anonymous"
 """The name of callers without a key."""

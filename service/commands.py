@@ -16,8 +16,8 @@ import tomli_w
 import typer
 from rich.table import Table
 
-from models.command import AsJson, console
-from service.configuration import Configuration, Flags, is_secret, read_configuration, shown, with_settings
+from tandem.models.command import AsJson, console
+from tandem.service.configuration import Configuration, Flags, is_secret, read_configuration, shown, with_settings
 
 ServedBundles = Annotated[
     list[Path] | None,
@@ -33,7 +33,7 @@ def serve(flags: Flags, paths: ServedBundles = None) -> None:
 
     Example: tandem serve bundles --port 8000
     """
-    from service.server import run  # which loads what answers requests: `tandem config` needs none of it
+    from tandem.service.server import run  # which loads what answers requests: `tandem config` needs none of it
 
     configuration = _configuration(flags, paths)
     run(configuration.settings, configuration.retired)

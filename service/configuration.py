@@ -22,9 +22,9 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 from pydantic import SecretStr, ValidationError
 
-from models.errors import ConfigError
-from service.api.wording import bound_of
-from service.settings import PREFIX, RETIRED, Settings, file_content
+from tandem.models.errors import ConfigError
+from tandem.service.api.wording import bound_of
+from tandem.service.settings import PREFIX, RETIRED, Settings, file_content
 
 # What Kubernetes puts into the environment of every container where a service is called "tandem".
 _FOREIGN = re.compile(r"TANDEM_(SERVICE_.*|PORT_\d+_.*)")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from models.errors import FULL, ConfigError, TandemError
+from tandem.models.errors import FULL, ConfigError, TandemError
 
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)  # for the database, for the index of its log
 _BUSY_SECONDS = 5.0  # how long a transaction waits for another process or thread

@@ -17,8 +17,8 @@ from urllib.request import Request, urlopen
 
 from rich.progress import DownloadColumn, Progress
 
-from models.command import console, installed_version, report
-from models.errors import FULL, TandemError
+from tandem.models.command import console, installed_version, report
+from tandem.models.errors import FULL, TandemError
 
 _TIMEOUT = 60.0  # seconds of silence
 _BLOCK = 1 << 18

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.errors import TandemError
+from tandem.models.errors import TandemError
 
 
 class ServiceError(TandemError):

@@ -27,7 +27,7 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
-_FOLDER, _GROUP = "extras", "tandem.extras"
+_FOLDER = _GROUP = "tandem.extras"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

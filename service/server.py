@@ -18,14 +18,14 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
-from models.errors import ConfigError, TandemError
-from service.app import create_app
-from service.bundles.loading import build_engine
-from service.engine import Engine
-from service.http.connections import ConnectionBounds, bounded_protocol
-from service.http.listening import Tls, accept_waiting, allow_files, closing_all, duplicates, listen, url_of
-from service.settings import Settings
-from service.telemetry.logs import configure_logging
+from tandem.models.errors import ConfigError, TandemError
+from tandem.service.app import create_app
+from tandem.service.bundles.loading import build_engine
+from tandem.service.engine import Engine
+from tandem.service.http.connections import ConnectionBounds, bounded_protocol
+from tandem.service.http.listening import Tls, accept_waiting, allow_files, closing_all, duplicates, listen, url_of
+from tandem.service.settings import Settings
+from tandem.service.telemetry.logs import configure_logging
 
 _log = structlog.get_logger("tandem.server")
 _LAST_HANDSHAKE = 1.0  # second of those who connect just as the service ends

@@ -22,12 +22,12 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from models.bundle.manifest import NAME
-from models.errors import ConfigError
-from service.engine import EngineOptions, SchedulerLimits
-from service.ports import extras, load
-from service.telemetry.cgroups import usable_cores
-from service.text.languages import is_language_code
+from tandem.models.bundle.manifest import NAME
+from tandem.models.errors import ConfigError
+from tandem.service.engine import EngineOptions, SchedulerLimits
+from tandem.service.ports import extras, load
+from tandem.service.telemetry.cgroups import usable_cores
+from tandem.service.text.languages import is_language_code
 
 PREFIX = "TANDEM_"
 Part = TypeVar("Part", bound=BaseModel)

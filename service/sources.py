@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from models.bundle import Bundle
-from models.bundle.manifest import NAME
-from models.errors import ConfigError, DataInUse
-from models.folders import hold, is_vacant, scratch_folder
-from service.downloads import PullError
-from service.ports import extras, load
+from tandem.models.bundle import Bundle
+from tandem.models.bundle.manifest import NAME
+from tandem.models.errors import ConfigError, DataInUse
+from tandem.models.folders import hold, is_vacant, scratch_folder
+from tandem.service.downloads import PullError
+from tandem.service.ports import extras, load
 
 _NAMED = re.compile(r"(?P<scheme>[a-z][a-z0-9]+):(?!//)(?P<name>.+)")
 

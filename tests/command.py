@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app, main
+from tandem.deploy.cli import app, main
 
 
 def succeeds(*arguments: object) -> str:

@@ -1,4 +1,4 @@
-"""Processes that do not find packages which are installed."""
+"""Processes that do not find packages which are installed, or an extra of ours."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ class Without(PathFinder):
 
 sys.meta_path[:] = [Without if one is PathFinder else one for one in sys.meta_path]
 """
+
+
+def link_package(folder: Path, extra: str) -> None:
+    """The package in a folder, as links, without one of its extras."""
+    (folder / "tandem" / "extras").mkdir(parents=True)
+    for package, left in (("tandem", "extras"), ("tandem/extras", extra)):
+        for path in (ROOT / package).iterdir():
+            if path.name not in (left, "__pycache__"):
+                (folder / package / path.name).symlink_to(path)
 
 
 def hiding(absent: Set[str], folder: Path) -> dict[str, str]:

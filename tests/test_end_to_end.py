@@ -15,7 +15,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from tandem.deploy.cli import app
 from tests.determinism import one_thread, seeded
 from tests.training.toy import without_graphs
 
@@ -112,7 +112,7 @@ def bundle(runtime: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def server(bundle: Path, runtime: str) -> Iterator[str]:
     """The address of a running `tandem serve` with that bundle."""
-    command = [sys.executable, "-m", "deploy", "serve", "bundles", "--port", "0", "--runtime", runtime]
+    command = [sys.executable, "-m", "tandem", "serve", "bundles", "--port", "0", "--runtime", runtime]
     folder = bundle.parent.parent
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

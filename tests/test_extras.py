@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_repository import ROOT
+from tests.hiding import link_package
+from tests.shipped import ROOT
 
 FOLDERS = sorted(port.parent.name for port in (ROOT / "extras").glob("*/port.py"))
 WHOLE = (
@@ -43,12 +44,10 @@ asyncio.run(main())
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The repository without one extra."""
     for path in ROOT.iterdir():
-        if path.name not in ("extras", ".git") and not path.name.startswith(".venv"):
+        if path.name not in ("tandem", "extras", ".git") and not path.name.startswith(".venv"):
             (tmp_path / path.name).symlink_to(path)
-    (tmp_path / "extras").mkdir()
-    for path in (ROOT / "extras").iterdir():
-        if path.name not in (request.param, "__pycache__"):
-            (tmp_path / "extras" / path.name).symlink_to(path)
+    link_package(tmp_path, request.param)
+    (tmp_path / "extras").symlink_to(tmp_path / "tandem" / "extras")
     return tmp_path
 
 

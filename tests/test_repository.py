@@ -20,18 +20,18 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from models.architectures.registry import ARCHITECTURES
-from tests.hiding import hiding
+from tandem.models.architectures.registry import ARCHITECTURES
+from tests.hiding import hiding, link_package
+from tests.shipped import ROOT
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("models", "training", "service", "deploy", "extras")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 NUMPY_ONLY = ("bundle", "config", "errors", "folders", "search", "text", "translation", "vocabulary")
 HTTP = ("fastapi", "pydantic", "pydantic_settings", "starlette", "uvicorn")
-TORCH_RUNTIMES = ("service.runtimes.torch", "service.runtimes.torchscript")
+TORCH_RUNTIMES = ("tandem.service.runtimes.torch", "tandem.service.runtimes.torchscript")
 
 
 # --- layers ---------------------------------------------------------------------------------------------------------
@@ -39,11 +39,11 @@ TORCH_RUNTIMES = ("service.runtimes.torch", "service.runtimes.torchscript")
 
 def dotted(path: Path) -> str:
     """A module's name, from its path in the repository."""
-    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(("tandem", *path.with_suffix("").parts)).removesuffix(".__init__")
 
 
 def modules_under(*names: str) -> list[str]:
-    """The dotted names of the given modules and of every module inside them."""
+    """The dotted names of modules, given without `tandem`, and of every module inside them."""
     found: list[str] = []
     for name in names:
         path = ROOT.joinpath(*name.split("."))
@@ -75,16 +75,16 @@ def test_a_class_name_stands_for_one_concept() -> None:
         ),
         pytest.param(
             modules_under("service.engine", "service.text", "service.translation", "service.errors"),
-            ("torch", "onnxruntime", "training", *HTTP),
+            ("torch", "onnxruntime", "tandem.training", *HTTP),
             id="the domain and the engine",
         ),
         pytest.param(
             [name for name in modules_under("service") if not name.startswith(TORCH_RUNTIMES)],
-            ("torch", "onnx", "onnxscript", "training", "sacrebleu", "tensorboard"),
+            ("torch", "onnx", "onnxscript", "tandem.training", "sacrebleu", "tensorboard"),
             id="serving with ONNX Runtime",
         ),
         pytest.param(
-            ["deploy.cli"],
+            ["tandem.deploy.cli"],
             ("torch", "onnx", "onnxruntime", "onnxscript", "sacrebleu", "tensorboard", *HTTP),
             id="the command before it knows what to do",
         ),
@@ -110,13 +110,20 @@ def sources(package: str) -> list[tuple[Path, ast.Module]]:
     return [(path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8"))) for path in modules_of(package)]
 
 
+def package_of(module: str) -> str:
+    top, *rest = module.split(".")
+    return f"{top}.{rest[0]}" if top == "tandem" and rest else top
+
+
 def imported(tree: ast.AST) -> Iterator[str]:
-    """The top-level names of the packages that a module imports, wherever in it; within expressions there are none."""
-    for node in ast.iter_child_nodes(tree):
+    """The packages that a module imports, wherever in it: their top-level names, but ``tandem.models`` of ours."""
+    for node in ast.iter_child_nodes(tree):  # within expressions there are none
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            yield from (package_of(alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == "tandem":
+            yield from (f"tandem.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module.partition(".")[0]
+            yield package_of(node.module)
         elif not isinstance(node, ast.expr):
             yield from imported(node)
 
@@ -151,7 +158,9 @@ OF_ALL = {Path("tests/deploy/test_reference.py"), Path("tests/docker/test_files.
 
 def test_the_tests_of_the_core_import_no_extra() -> None:
     """They pass where an extra is deleted, with its tests."""
-    importing = {path for path, names in imports("tests").items() if path.parts[0] == "tests" and "extras" in names}
+    importing = {
+        path for path, names in imports("tests").items() if path.parts[0] == "tests" and "tandem.extras" in names
+    }
     assert importing <= OF_ALL
 
 
@@ -160,19 +169,13 @@ EXTRAS = [path.parent.name for path in sorted(ROOT.glob("extras/*/port.py"))]
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_commands_are_listed_where_an_extra_is_deleted(extra: str, tmp_path: Path) -> None:
-    from service.ports import extras
+    from tandem.service.ports import extras
 
-    for path in (ROOT / "extras").glob("[!_]*"):
-        if path.name != extra and path.is_dir():
-            (tmp_path / "extras").mkdir(exist_ok=True)
-            (tmp_path / "extras" / path.name).symlink_to(path)
-    for package in PACKAGES:
-        if package != "extras":
-            (tmp_path / package).symlink_to(ROOT / package)
+    link_package(tmp_path, extra)
     # Isolated, and without any other copy of the project, such as an editable install.
     program = (
         f"import os, sys; sys.path = [{str(tmp_path)!r}, *(path for path in sys.path if not"
-        f" os.path.isdir(os.path.join(path, 'deploy')))]; from deploy.cli import main; main()"
+        f" os.path.isdir(os.path.join(path, 'tandem')))]; from tandem.deploy.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-I", "-c", program, "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -265,9 +268,9 @@ def locked(name: str) -> dict[str, Requirement]:
     ],
 )
 def test_what_the_code_imports_is_declared(package: str, allowed: set[str]) -> None:
-    ours = {*PACKAGES, "tests", *(["docs"] if package == "tests" else [])}
+    ours = {"tandem", "tests", *(["docs"] if package == "tests" else [])}
     for path, names in imports(package).items():
-        for name in names - ours - sys.stdlib_module_names:
+        for name in {name.partition(".")[0] for name in names} - ours - sys.stdlib_module_names:
             owners = {str(canonicalize_name(owner)) for owner in distributions().get(name, [name])}
             assert owners & allowed, f"{path} imports {name}, which pyproject.toml does not name"
 
@@ -295,7 +298,7 @@ def little() -> set[str]:
         module
         for module, owners in distributions().items()
         if not present.intersection(str(canonicalize_name(owner)) for owner in owners)
-    } - {*PACKAGES, "tests"}
+    } - {"tandem", "tests"}
     assert {
         "fastapi",
         "hypothesis",
@@ -340,7 +343,7 @@ def test_tests_of_a_gpu_are_collected_where_there_is_little_else(little: set[str
 def test_a_gpu_is_proved_and_trained_on_where_there_is_little_else(
     arguments: str, status: int, said: str, little: set[str], tmp_path: Path
 ) -> None:
-    done = run_without(little, tmp_path, "-m", "deploy", *arguments.split())
+    done = run_without(little, tmp_path, "-m", "tandem", *arguments.split())
     assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done.stdout + done.stderr
 
 
@@ -349,8 +352,8 @@ def test_a_run_is_prepared_trained_and_taken_home_where_there_is_little_else(lit
     """By loss: scores of a validation need sacreBLEU."""
     import tomlkit
 
+    from tandem.training.recipe import recipe_mapping
     from tests.training.toy import toy_recipe, write_lines
-    from training.recipe import recipe_mapping
 
     for split in ("train", "valid", "test"):
         for side in ("de", "en"):
@@ -364,7 +367,7 @@ def test_a_run_is_prepared_trained_and_taken_home_where_there_is_little_else(lit
         ("train", *recipe),
         ("export", run, "--weights", str(tmp_path / "toy.safetensors")),
     ):
-        done = run_without(little, tmp_path, "-m", "deploy", *arguments)
+        done = run_without(little, tmp_path, "-m", "tandem", *arguments)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "toy.safetensors").stat().st_size > 0
 
@@ -373,14 +376,14 @@ def test_pydantic_is_nothing_that_training_or_a_proof_of_a_gpu_needs(little: set
     """Typer reads command lines with it from 0.29 on, so what it would call is called here without a command line."""
     program = f"""
 from pathlib import Path
-from deploy.cli import load_command
+from tandem.deploy.cli import load_command
 for name in {COMMANDS_OF_A_GPU!r}:
     load_command(name)
-from deploy.training import train
-from extras.laboratory.gpu.command import measure
-from extras.laboratory.options import GpuOptions
-from models.errors import ConfigError
-from training.loop.commands import TrainOptions
+from tandem.deploy.training import train
+from tandem.extras.laboratory.gpu.command import measure
+from tandem.extras.laboratory.options import GpuOptions
+from tandem.models.errors import ConfigError
+from tandem.training.loop.commands import TrainOptions
 if __name__ == "__main__":  # lines are run in processes that import this
     try:
         train(TrainOptions(recipe_file=Path("none.toml")))
@@ -396,7 +399,7 @@ if __name__ == "__main__":  # lines are run in processes that import this
 
 @pytest.mark.parametrize("extra", ["train", "http", "serve", "loadtest", "bench", "ray"])
 def test_a_missing_package_is_named_with_an_extra_that_brings_it(extra: str) -> None:
-    from deploy.cli import extra_of
+    from tandem.deploy.cli import extra_of
 
     for name in {name for package in PACKAGES for names in imports(package).values() for name in names}:
         owners = {str(canonicalize_name(owner)) for owner in distributions().get(name, [name])}
@@ -495,7 +498,7 @@ def test_documented_make_targets_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_documented_tandem_commands_exist(path: Path) -> None:
-    from deploy import cli
+    from tandem.deploy import cli
 
     for line in commands(path, "tandem"):
         name, *arguments = line.split()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from models.bundle import Bundle
-from training.recipe import merged_mapping
+from tandem.models.bundle import Bundle
+from tandem.training.recipe import merged_mapping
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = sorted(path.parent for path in (ROOT / "bundles").glob("*/manifest.json"))
 MOST, MOST_BYTES = 4, 64_000_000
 

@@ -20,11 +20,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from models.architectures.registry import stored_keys
-from models.errors import CheckpointError
-from models.folders import complete_file
-from models.steps.loading import fill, model_tensors
-from training.checksums import tensor_checksum, text_checksum
+from tandem.models.architectures.registry import stored_keys
+from tandem.models.errors import CheckpointError
+from tandem.models.folders import complete_file
+from tandem.models.steps.loading import fill, model_tensors
+from tandem.training.checksums import tensor_checksum, text_checksum
 
 EMA = "ema."
 _MODEL = "model."

@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from models.architectures.registry import build_model, load_config
-from models.bundle import Bundle, Manifest
-from models.command import AsJson
-from models.config import to_mapping
-from models.errors import ConfigError
-from training.recipe import load_recipe
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.bundle import Bundle, Manifest
+from tandem.models.command import AsJson
+from tandem.models.config import to_mapping
+from tandem.models.errors import ConfigError
+from tandem.training.recipe import load_recipe
 
 
 def describe(

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 import typer
 
-from models.config import load_dataclass, to_mapping
-from models.errors import CheckpointError, ConfigError
-from models.folders import write_text
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.models.folders import write_text
 
 FILE = "experiment.json"
 _SEED = "training.seed"

@@ -15,7 +15,7 @@ from datetime import timedelta
 import torch
 from torch import Tensor, distributed
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 # The others wait this long for rank 0 to validate and save. A process that died is noticed by torchrun, not by this.
 _PATIENCE = timedelta(hours=6)

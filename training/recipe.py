@@ -18,17 +18,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from models.architectures.protocol import ModelConfig, feature_widths, max_positions
-from models.architectures.registry import load_config
-from models.config import bounded, load_dataclass, merged, to_mapping
-from models.errors import ConfigError
-from models.search.options import SearchOptions
-from training.data.config import FEATURES, NO_LANGUAGE, DataConfig
-from training.data.directions import translated_pairs
-from training.data.summary import PreparedSummary
-from training.experiment import with_settings
-from training.optimisation.optim import OptimiserConfig
-from training.optimisation.precision import AskedPrecision
+from tandem.models.architectures.protocol import ModelConfig, feature_widths, max_positions
+from tandem.models.architectures.registry import load_config
+from tandem.models.config import bounded, load_dataclass, merged, to_mapping
+from tandem.models.errors import ConfigError
+from tandem.models.search.options import SearchOptions
+from tandem.training.data.config import FEATURES, NO_LANGUAGE, DataConfig
+from tandem.training.data.directions import translated_pairs
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.experiment import with_settings
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.optimisation.precision import AskedPrecision
 
 
 @dataclass(frozen=True, slots=True)

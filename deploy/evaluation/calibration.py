@@ -17,13 +17,13 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from deploy.evaluation.decoding import Decoding
-from deploy.runtime import directed
-from models.bundle import Bundle, extend_bundle
-from models.command import AsJson, BundleFolder, command_line, console, report
-from models.errors import ConfigError, CorpusError
-from models.search import Graphs, Hypothesis, SearchOptions, translate_batch
-from models.search.confidence import (
+from tandem.deploy.evaluation.decoding import Decoding
+from tandem.deploy.runtime import directed
+from tandem.models.bundle import Bundle, extend_bundle
+from tandem.models.command import AsJson, BundleFolder, command_line, console, report
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.search import Graphs, Hypothesis, SearchOptions, translate_batch
+from tandem.models.search.confidence import (
     SENTENCE_NUMBERS,
     WORD_NUMBERS,
     Confidence,
@@ -33,13 +33,13 @@ from models.search.confidence import (
     Scale,
     weighed,
 )
-from models.text import normalise
-from service.bundles.served import ServedModel
-from service.translation.alignment import written_words
-from service.translation.confidence import judged_words
-from training.data.features import read_columns
-from training.quality.confidence import fit_scale, held_out_area, measure_reliability
-from training.quality.metrics import corpus_metrics
+from tandem.models.text import normalise
+from tandem.service.bundles.served import ServedModel
+from tandem.service.translation.alignment import written_words
+from tandem.service.translation.confidence import judged_words
+from tandem.training.data.features import read_columns
+from tandem.training.quality.confidence import fit_scale, held_out_area, measure_reliability
+from tandem.training.quality.metrics import corpus_metrics
 
 SPLIT = "{split}"
 

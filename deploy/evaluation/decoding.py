@@ -10,14 +10,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from deploy.runtime import RuntimeOptions
-from models.bundle import Bundle
-from models.command import BeamSize, Limit, WrittenLanguage
-from models.search import Graphs, OfflineDecoder, SearchOptions
-from models.search.shortlist import Shortlist
-from models.translation.rendering import Renderer
-from models.translation.reranking import Reranker
-from models.translation.translator import Column, translate_lines
+from tandem.deploy.runtime import RuntimeOptions
+from tandem.models.bundle import Bundle
+from tandem.models.command import BeamSize, Limit, WrittenLanguage
+from tandem.models.search import Graphs, OfflineDecoder, SearchOptions
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.reranking import Reranker
+from tandem.models.translation.translator import Column, translate_lines
 
 
 @dataclass(frozen=True, slots=True)

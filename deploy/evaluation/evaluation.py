@@ -10,22 +10,22 @@ from typing import Annotated
 
 import typer
 
-from deploy.evaluation.decoding import Decoding
-from deploy.evaluation.results import Evaluation
-from deploy.evaluation.systems import UNEDITED, SourceFiles, System, decode_system, load_systems, read_tests
-from deploy.outputs import check_file, check_folder
-from models.bundle import MANIFEST, Bundle, Score, extend_bundle
-from models.command import AsJson, command_line
-from models.errors import ConfigError, CorpusError
-from models.folders import write_text
-from models.search.shortlist import WITH_SHORTLIST
-from models.translation.reranking import RERANKED
-from models.translation.translator import Column, encode_columns
-from training.data.corpus import read_lines
-from training.data.shortlists import coverage, encode
-from training.quality.lengths import length_classes, source_lengths
-from training.quality.metrics import OWN, MeasuredScore, all_metrics, first_sentence, first_words
-from training.quality.significance import SEED, Bootstrap, ComparedScore, Counts
+from tandem.deploy.evaluation.decoding import Decoding
+from tandem.deploy.evaluation.results import Evaluation
+from tandem.deploy.evaluation.systems import UNEDITED, SourceFiles, System, decode_system, load_systems, read_tests
+from tandem.deploy.outputs import check_file, check_folder
+from tandem.models.bundle import MANIFEST, Bundle, Score, extend_bundle
+from tandem.models.command import AsJson, command_line
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.folders import write_text
+from tandem.models.search.shortlist import WITH_SHORTLIST
+from tandem.models.translation.reranking import RERANKED
+from tandem.models.translation.translator import Column, encode_columns
+from tandem.training.data.corpus import read_lines
+from tandem.training.data.shortlists import coverage, encode
+from tandem.training.quality.lengths import length_classes, source_lengths
+from tandem.training.quality.metrics import OWN, MeasuredScore, all_metrics, first_sentence, first_words
+from tandem.training.quality.significance import SEED, Bootstrap, ComparedScore, Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _with_bundles(
         raise ConfigError(f"--checkpoint is for a run, but {first} is none")
     if not any(map(_is_run, given)):
         return list(paths), decoding, wanted
-    from training.export.commands import bundle_without_graphs  # here: bundles need no torch
+    from tandem.training.export.commands import bundle_without_graphs  # here: bundles need no torch
 
     made = [
         bundle_without_graphs(path, folder / str(number), None if number else wanted.checkpoint).path

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.evaluation.decoding import Decoding, timed_lines
-from deploy.runtime import check_shortlist, directed
-from models.bundle import Bundle, Manifest
-from models.errors import ConfigError
-from models.translation.reranking import Reranker
-from models.translation.translator import Column
-from training.data.features import read_columns
-from training.describe import bundle_parameters
+from tandem.deploy.evaluation.decoding import Decoding, timed_lines
+from tandem.deploy.runtime import check_shortlist, directed
+from tandem.models.bundle import Bundle, Manifest
+from tandem.models.errors import ConfigError
+from tandem.models.translation.reranking import Reranker
+from tandem.models.translation.translator import Column
+from tandem.training.data.features import read_columns
+from tandem.training.describe import bundle_parameters
 
 UNEDITED = "as it is"
 """The row of post-editing that leaves every translation as it is."""

@@ -24,8 +24,8 @@ from typing import Any, Literal
 import aiohttp
 import numpy as np
 
-from deploy.loadtest.options import Arrivals
-from models.errors import ConfigError
+from tandem.deploy.loadtest.options import Arrivals
+from tandem.models.errors import ConfigError
 
 Ending = Literal["answered", "rejected", "failed", "unfinished"]
 

@@ -16,15 +16,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
-from deploy.loadtest.options import LoadOptions, Result, not_answered, parse_rates
-from deploy.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
-from deploy.loadtest.texts import LANGUAGES, read_lines
-from deploy.report import environment, say
-from models.errors import ConfigError, TandemError
+from tandem.deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
+from tandem.deploy.loadtest.options import LoadOptions, Result, not_answered, parse_rates
+from tandem.deploy.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
+from tandem.deploy.loadtest.texts import LANGUAGES, read_lines
+from tandem.deploy.report import environment, say
+from tandem.models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
-    from deploy.loadtest.server import Server
+    from tandem.deploy.loadtest.server import Server
 
 # Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
@@ -113,7 +113,7 @@ class Steps:
         """A run, and what its server did meanwhile where it was started here."""
         if self.server is None:
             return load(), {}
-        from deploy.loadtest.server import watched
+        from tandem.deploy.loadtest.server import watched
 
         return watched(self.server, load)
 
@@ -206,7 +206,7 @@ def opened(options: LoadOptions) -> Iterator[Steps]:
     with ExitStack() as stack:
         server, url = None, options.url.rstrip("/")
         if options.bundle is not None:
-            from deploy.loadtest.server import tandem_server
+            from tandem.deploy.loadtest.server import tandem_server
 
             server = stack.enter_context(tandem_server(options.bundle, options.workers))
             url = server.url

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from typer import Option
 
-from deploy.loadtest.scenarios import Scenario
-from deploy.report import Out
-from models.command import AsJson
-from models.errors import ConfigError
+from tandem.deploy.loadtest.scenarios import Scenario
+from tandem.deploy.report import Out
+from tandem.models.command import AsJson
+from tandem.models.errors import ConfigError
 
 Arrivals: TypeAlias = Literal["poisson", "constant"]
 Result = dict[str, Any]

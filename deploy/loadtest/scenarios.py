@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from deploy.loadtest.texts import TextWriter
-from models.errors import ConfigError
+from tandem.deploy.loadtest.texts import TextWriter
+from tandem.models.errors import ConfigError
 
 Kind: TypeAlias = Literal["sentence", "document", "page", "texts"]
 Scenario: TypeAlias = Literal["interactive", "documents", "bulk", "mixed"]

@@ -18,11 +18,11 @@ from typing import IO, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from deploy.loadtest.client import LoadRun
-from deploy.loadtest.scenarios import DIRECT
-from models.errors import ConfigError
+from tandem.deploy.loadtest.client import LoadRun
+from tandem.deploy.loadtest.scenarios import DIRECT
+from tandem.models.errors import ConfigError
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).absolute().parents[3]  # what `tandem` lies in
 _STARTS_WITHIN = 120.0  # seconds
 _ENDS_WITHIN = 40.0  # seconds: the service lets running work finish for 30
 _SHOWN_LOG = 2_000  # characters of the log of a service that did not start
@@ -188,7 +188,7 @@ def tandem_server(bundle: Path, workers: int, settings: Mapping[str, str] | None
         workers: decode workers; 0 = as the service chooses.
         settings: further ``TANDEM_*`` variables.
     """
-    arguments = ("-m", "deploy", "serve", str(bundle), "--host", "127.0.0.1", "--port", "{port}")
+    arguments = ("-m", "tandem", "serve", str(bundle), "--host", "127.0.0.1", "--port", "{port}")
     environment = {"TANDEM_CACHE_SENTENCES": "0", **(settings or {})}
     return Server((*arguments, "--workers", str(workers)), "/readyz", environment)
 

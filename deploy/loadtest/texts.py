@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 MEAN, DEVIATION = 23.0, 0.6  # tokens of a sentence before clipping, and the deviation of their logarithm
 SHORTEST, LONGEST = 3, 100  # tokens

@@ -12,15 +12,15 @@ from typing import ParamSpec, TypeVar
 
 import structlog
 
-from extras.accounts import counters, keys
-from extras.accounts.keys import PREFIX, CallerLimits, KeyStore
-from extras.accounts.meter import Meter
-from extras.accounts.settings import AccountSettings
-from models.errors import ConfigError
-from service.callers import ANONYMOUS, AdminKey, Caller, QuotaUsage, Receipt
-from service.database import Database, StorageError
-from service.errors import AdminRequired, KeyInvalid, KeyMissing
-from service.settings import Settings
+from tandem.extras.accounts import counters, keys
+from tandem.extras.accounts.keys import PREFIX, CallerLimits, KeyStore
+from tandem.extras.accounts.meter import Meter
+from tandem.extras.accounts.settings import AccountSettings
+from tandem.models.errors import ConfigError
+from tandem.service.callers import ANONYMOUS, AdminKey, Caller, QuotaUsage, Receipt
+from tandem.service.database import Database, StorageError
+from tandem.service.errors import AdminRequired, KeyInvalid, KeyMissing
+from tandem.service.settings import Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")

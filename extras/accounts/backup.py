@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from models.errors import ConfigError
-from service.configuration import DataFolder, data_flag, read_configuration
-from service.database import StorageError, copy_database
+from tandem.models.errors import ConfigError
+from tandem.service.configuration import DataFolder, data_flag, read_configuration
+from tandem.service.database import StorageError, copy_database
 
 _OF_DATABASES = ("*.db-wal", "*.db-shm", "*.db-journal", ".*.part")
 

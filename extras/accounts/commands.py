@@ -14,12 +14,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from extras.accounts.access import KEYS_FILE, make_meter, open_keys
-from extras.accounts.keys import CallerLimits, Key, KeyStore, NewKey
-from extras.accounts.meter import Meter
-from models.command import AsJson, console
-from models.errors import ConfigError
-from service.configuration import DataFolder, data_flag, read_configuration
+from tandem.extras.accounts.access import KEYS_FILE, make_meter, open_keys
+from tandem.extras.accounts.keys import CallerLimits, Key, KeyStore, NewKey
+from tandem.extras.accounts.meter import Meter
+from tandem.models.command import AsJson, console
+from tandem.models.errors import ConfigError
+from tandem.service.configuration import DataFolder, data_flag, read_configuration
 
 keys = typer.Typer(
     help="Keys of a server: make, list, limit, rotate and revoke them. A running server follows within seconds.",

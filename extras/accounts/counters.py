@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from limits.errors import ConfigurationError
 from limits.storage import SlidingWindowCounterSupport, Storage, storage_from_string
 
-from models.errors import ConfigError
-from service.database import Database, StorageError
+from tandem.models.errors import ConfigError
+from tandem.service.database import Database, StorageError
 
 MIGRATIONS = (
     "CREATE TABLE counters (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from service.errors import ServiceError
+from tandem.service.errors import ServiceError
 
 
 class _Later(ServiceError):

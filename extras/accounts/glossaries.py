@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from extras.accounts.errors import GlossaryLimit
-from extras.accounts.settings import AccountSettings
-from service.database import Database
-from service.errors import GlossaryNotFound, InvalidOption
-from service.settings import Settings
-from service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM, Glossary
-from service.text.languages import base_language
+from tandem.extras.accounts.errors import GlossaryLimit
+from tandem.extras.accounts.settings import AccountSettings
+from tandem.service.database import Database
+from tandem.service.errors import GlossaryNotFound, InvalidOption
+from tandem.service.settings import Settings
+from tandem.service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM, Glossary
+from tandem.service.text.languages import base_language
 
 MAX_NAME = 200
 MAX_DICTIONARIES = 50

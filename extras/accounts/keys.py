@@ -20,8 +20,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.errors import ConfigError
-from service.database import Database
+from tandem.models.errors import ConfigError
+from tandem.service.database import Database
 
 MIGRATIONS = (
     """

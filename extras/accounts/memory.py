@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from extras.accounts.errors import MemoryEntryNotFound, MemoryLimit
-from extras.accounts.settings import AccountSettings
-from models.text import normalise
-from service.database import Database, StorageError
-from service.errors import InvalidOption
-from service.settings import Settings
-from service.text.languages import base_code, is_language_code
-from service.text.parallel import ParallelDocument
+from tandem.extras.accounts.errors import MemoryEntryNotFound, MemoryLimit
+from tandem.extras.accounts.settings import AccountSettings
+from tandem.models.text import normalise
+from tandem.service.database import Database, StorageError
+from tandem.service.errors import InvalidOption
+from tandem.service.settings import Settings
+from tandem.service.text.languages import base_code, is_language_code
+from tandem.service.text.parallel import ParallelDocument
 
 MAX_SENTENCE = 5_000
 """Characters of a sentence, and of its translation."""

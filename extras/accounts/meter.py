@@ -15,10 +15,10 @@ from limits.errors import StorageError
 from limits.storage import Storage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
-from extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
-from extras.accounts.keys import CallerLimits
-from models.errors import TandemError
-from service.callers import Receipt
+from tandem.extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.models.errors import TandemError
+from tandem.service.callers import Receipt
 
 T = TypeVar("T")
 

@@ -13,20 +13,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from extras.accounts.memory import Correction, TranslationMemory
-from extras.accounts.schemas import MemoryImport, MemoryPage, RememberedSentence, Suggested, SuggestRequest
-from extras.accounts.settings import AccountSettings
-from models.command import installed_version
-from service.callers import ANONYMOUS, Caller
-from service.errors import InvalidOption
-from service.http.credentials import caller_of
-from service.http.dependencies import Parts, PartsDep, fields_of
-from service.http.errors import BadRequest, HttpError
-from service.http.openapi import error_responses, request_body
-from service.http.ports import BodyBounds
-from service.settings import Settings
-from service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
-from service.translation.requests import AUTO
+from tandem.extras.accounts.memory import Correction, TranslationMemory
+from tandem.extras.accounts.schemas import MemoryImport, MemoryPage, RememberedSentence, Suggested, SuggestRequest
+from tandem.extras.accounts.settings import AccountSettings
+from tandem.models.command import installed_version
+from tandem.service.callers import ANONYMOUS, Caller
+from tandem.service.errors import InvalidOption
+from tandem.service.http.credentials import caller_of
+from tandem.service.http.dependencies import Parts, PartsDep, fields_of
+from tandem.service.http.errors import BadRequest, HttpError
+from tandem.service.http.openapi import error_responses, request_body
+from tandem.service.http.ports import BodyBounds
+from tandem.service.settings import Settings
+from tandem.service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
+from tandem.service.translation.requests import AUTO
 
 _TMX = "application/x-tmx+xml"
 _EXAMPLE = '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">…</tmx>'

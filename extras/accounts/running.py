@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from extras.accounts.access import KeyedAccess
-from extras.accounts.errors import (
+from tandem.extras.accounts.access import KeyedAccess
+from tandem.extras.accounts.errors import (
     GlossaryLimit,
     LimitsUnavailable,
     MemoryEntryNotFound,
@@ -18,14 +18,14 @@ from extras.accounts.errors import (
     QuotaExceeded,
     RateLimited,
 )
-from extras.accounts.glossaries import Glossaries
-from extras.accounts.memory import TranslationMemory
-from extras.accounts.routes import body_bounds, router, suggestions
-from extras.accounts.schemas import SuggestRequest
-from service.callers import Accounts
-from service.http.ports import HttpPart, ReplyRule
-from service.settings import Settings
-from service.telemetry.metrics import Metrics
+from tandem.extras.accounts.glossaries import Glossaries
+from tandem.extras.accounts.memory import TranslationMemory
+from tandem.extras.accounts.routes import body_bounds, router, suggestions
+from tandem.extras.accounts.schemas import SuggestRequest
+from tandem.service.callers import Accounts
+from tandem.service.http.ports import HttpPart, ReplyRule
+from tandem.service.settings import Settings
+from tandem.service.telemetry.metrics import Metrics
 
 HTTP = HttpPart(
     routes=[*router.routes, *suggestions.routes],

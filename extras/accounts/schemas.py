@@ -9,8 +9,8 @@ from typing import Annotated
 from annotated_types import doc
 from pydantic import BaseModel, Field
 
-from service.api.schemas import ApiKey, body_config
-from service.translation.requests import Code
+from tandem.service.api.schemas import ApiKey, body_config
+from tandem.service.translation.requests import Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from models.bundle import MANIFEST, Bundle
-from models.command import AsJson, console
-from models.errors import BundleError, ConfigError
-from service.bundles.loading import BundleFolder, list_bundles
-from service.configuration import read_configuration
+from tandem.models.bundle import MANIFEST, Bundle
+from tandem.models.command import AsJson, console
+from tandem.models.errors import BundleError, ConfigError
+from tandem.service.bundles.loading import BundleFolder, list_bundles
+from tandem.service.configuration import read_configuration
 
 BundlesFolder = Annotated[
     Path | None, typer.Option("--bundles", help="Folder that bundles lie in. [TANDEM_BUNDLES, or bundles]")

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 
 import typer
 
-from extras.bulk.pool import AHEAD, Done, WorkerDied, cut, in_order
-from extras.bulk.sources import InputRow
-from extras.bulk.translator import BulkTranslator
-from models.errors import ConfigError
+from tandem.extras.bulk.pool import AHEAD, Done, WorkerDied, cut, in_order
+from tandem.extras.bulk.sources import InputRow
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.errors import ConfigError
 
 _RETRIES = 3  # of a block whose machine has died
 

@@ -11,14 +11,14 @@ from typing import Annotated
 
 import typer
 
-from deploy.outputs import check_file
-from extras.bulk.cluster import RayActors
-from extras.bulk.options import BulkOptions
-from extras.bulk.pool import translate_rows
-from extras.bulk.run import Request, Stopped, Summary, translate_files
-from extras.bulk.translator import BulkTranslator
-from models.command import BundleFolder, Without, Workers, console, report, say
-from models.errors import ConfigError
+from tandem.deploy.outputs import check_file
+from tandem.extras.bulk.cluster import RayActors
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.pool import translate_rows
+from tandem.extras.bulk.run import Request, Stopped, Summary, translate_files
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.command import BundleFolder, Without, Workers, console, report, say
+from tandem.models.errors import ConfigError
 
 _LONG = 60.0  # seconds after which a run is worth a word at its end
 

@@ -15,10 +15,10 @@ from itertools import islice, pairwise
 
 import numpy as np
 
-from models.errors import CorpusError
-from training.data.perturbations import lower_case, with_typos, without_punctuation
-from training.quality.metrics import MeasuredScore, task_scores
-from training.quality.symptoms import symptom
+from tandem.models.errors import CorpusError
+from tandem.training.data.perturbations import lower_case, with_typos, without_punctuation
+from tandem.training.quality.metrics import MeasuredScore, task_scores
+from tandem.training.quality.symptoms import symptom
 
 PLAIN = "as it is"
 LONG_WORDS = 100

@@ -11,13 +11,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from extras.bulk.options import Bad
-from models.bundle import Bundle
-from models.search import Array, Hypothesis, SearchOptions
-from models.search.offline import Sources
-from models.translation.rendering import Renderer
-from models.translation.translator import encode_lines, written_lines
-from models.vocabulary import EOS
+from tandem.extras.bulk.options import Bad
+from tandem.models.bundle import Bundle
+from tandem.models.search import Array, Hypothesis, SearchOptions
+from tandem.models.search.offline import Sources
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.translator import encode_lines, written_lines
+from tandem.models.vocabulary import EOS
 
 _WHOLE = 1 << 40  # tokens: more than a line has
 Field: TypeAlias = bytes | str | NDArray[np.floating[Any]]

@@ -7,15 +7,15 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from deploy.runtime import RuntimeOptions
-from models.bundle import Bundle
-from models.command import (
+from tandem.deploy.runtime import RuntimeOptions
+from tandem.models.bundle import Bundle
+from tandem.models.command import (
     LARGEST_BEAM,
     BeamSize,
     ReadLanguage,
     WrittenLanguage,
 )
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 Bad: TypeAlias = Literal["keep", "empty"]
 

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from extras.bulk.lines import LineResult
-from extras.bulk.sources import CHUNK
-from models.config import load_dataclass, to_mapping
-from models.errors import ConfigError, DataInUse
-from models.folders import complete_file, hold, named, sync_folder
+from tandem.extras.bulk.lines import LineResult
+from tandem.extras.bulk.sources import CHUNK
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import ConfigError, DataInUse
+from tandem.models.folders import complete_file, hold, named, sync_folder
 
 FORMAT = 2  # of the journal
 _PACKERS: dict[str, Callable[[IO[bytes]], Any]] = {

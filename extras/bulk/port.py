@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
 EXTRA = Extra(
     name="bulk",
     commands={
         "translate": (
-            "extras.bulk.command:translate",
+            "tandem.extras.bulk.command:translate",
             "Translate (or summarize) files of any size line by line, without a server",
         ),
-        "pull": ("extras.bulk.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
+        "pull": ("tandem.extras.bulk.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
         "models": (
-            "extras.bulk.offers:models",
+            "tandem.extras.bulk.offers:models",
             "List the models that are here, and the public ones that `tandem pull` can bring",
         ),
-        "bundles": ("extras.bulk.bundles:bundles", "Bundles of a server: list, check and remove them"),
-        "distil": ("extras.bulk.synthesis:distil", "Have a teacher translate the training text"),
+        "bundles": ("tandem.extras.bulk.bundles:bundles", "Bundles of a server: list, check and remove them"),
+        "distil": ("tandem.extras.bulk.synthesis:distil", "Have a teacher translate the training text"),
         "backtranslate": (
-            "extras.bulk.synthesis:backtranslate",
+            "tandem.extras.bulk.synthesis:backtranslate",
             "Make sources for text of which only the target side exists",
         ),
-        "robustness": ("extras.bulk.robustness:robustness", "Show what a bundle makes of untidy text"),
+        "robustness": ("tandem.extras.bulk.robustness:robustness", "Show what a bundle makes of untidy text"),
     },
     packages={"[ray]": ("ray",)},
 )

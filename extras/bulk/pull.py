@@ -22,16 +22,16 @@ from urllib.parse import urlsplit
 
 import typer
 
-from extras.bulk.bundles import BundlesFolder, Registry, bundles_folders, folder_size
-from models.bundle import MANIFEST, Bundle, sha256
-from models.bundle.manifest import NAME
-from models.command import ReplaceBundle, report
-from models.errors import BundleError, ConfigError
-from models.folders import is_vacant, replace_folder, scratch_folder
-from service.bundles.loading import list_bundles
-from service.downloads import PullError, check_room, download, forget, shown_url
-from service.engine import alias_of
-from service.sources import FetchOptions, fetch_bundle, find_source
+from tandem.extras.bulk.bundles import BundlesFolder, Registry, bundles_folders, folder_size
+from tandem.models.bundle import MANIFEST, Bundle, sha256
+from tandem.models.bundle.manifest import NAME
+from tandem.models.command import ReplaceBundle, report
+from tandem.models.errors import BundleError, ConfigError
+from tandem.models.folders import is_vacant, replace_folder, scratch_folder
+from tandem.service.bundles.loading import list_bundles
+from tandem.service.downloads import PullError, check_room, download, forget, shown_url
+from tandem.service.engine import alias_of
+from tandem.service.sources import FetchOptions, fetch_bundle, find_source
 
 _REMEDY = "--max-gb allows more"
 _DIGEST = re.compile(r"[0-9a-f]{64}")

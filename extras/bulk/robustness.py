@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from deploy.report import console, say, table
-from extras.bulk.conditions import ConditionResult, suite
-from extras.bulk.options import BulkOptions
-from extras.bulk.translator import BulkTranslator
-from models.command import AsJson, BundleFolder, Limit, Without
-from models.errors import ConfigError
-from training.data.corpus import read_parallel
+from tandem.deploy.report import console, say, table
+from tandem.extras.bulk.conditions import ConditionResult, suite
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.command import AsJson, BundleFolder, Limit, Without
+from tandem.models.errors import ConfigError
+from tandem.training.data.corpus import read_parallel
 
 _BLOCK = 1024  # lines
 

@@ -22,9 +22,9 @@ from typing import IO, Any, TypeAlias, cast
 
 import numpy as np
 
-from extras.bulk.lines import Field
-from models.bundle import sha256
-from models.errors import ConfigError, CorpusError
+from tandem.extras.bulk.lines import Field
+from tandem.models.bundle import sha256
+from tandem.models.errors import ConfigError, CorpusError
 
 CHUNK = 1 << 20  # bytes that are read at a time
 _OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -121,7 +121,7 @@ class FeatureSource:
 
     def __init__(self, path: Path, width: int) -> None:
         """Raises CorpusError where the file is no array of features of that width, or a number is not finite."""
-        from training.data.features import FeatureArray
+        from tandem.training.data.features import FeatureArray
 
         self.name = str(path)
         self.size: int | None = path.stat().st_size if path.is_file() else None

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from deploy.outputs import check_folder
-from deploy.runtime import Opener
-from extras.bulk.options import BulkOptions
-from extras.bulk.run import Request, Stopped, translate_files
-from extras.bulk.synthetic import (
+from tandem.deploy.outputs import check_folder
+from tandem.deploy.runtime import Opener
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.run import Request, Stopped, translate_files
+from tandem.extras.bulk.synthetic import (
     Provenance,
     Sieve,
     Sifter,
@@ -23,12 +23,12 @@ from extras.bulk.synthetic import (
     write_pairs,
     write_provenance,
 )
-from extras.bulk.translator import BulkTranslator
-from models.bundle import Bundle
-from models.command import BundleFolder, Without, Workers, report
-from models.errors import ConfigError
-from service.runtimes import open_graphs
-from training.data.corpus import file_names
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.bundle import Bundle
+from tandem.models.command import BundleFolder, Without, Workers, report
+from tandem.models.errors import ConfigError
+from tandem.service.runtimes import open_graphs
+from tandem.training.data.corpus import file_names
 
 Kind = Literal["distilled", "back-translated"]
 _TRANSLATED = "translated"  # the folder of what the model wrote, before pairs are dropped

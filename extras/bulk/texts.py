@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from extras.bulk.lines import Field, LineReading
-from models.bundle import Bundle
-from models.search import Hypothesis, SearchOptions
-from models.text import normalise
-from service.bundles.served import ServedModel, Tokeniser
-from service.text.layout import Document
-from service.text.loops import cut_loops
+from tandem.extras.bulk.lines import Field, LineReading
+from tandem.models.bundle import Bundle
+from tandem.models.search import Hypothesis, SearchOptions
+from tandem.models.text import normalise
+from tandem.service.bundles.served import ServedModel, Tokeniser
+from tandem.service.text.layout import Document
+from tandem.service.text.loops import cut_loops
 
 
 class TextReader:

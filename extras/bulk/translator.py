@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deploy.runtime import Opener, check_shortlist, directed
-from extras.bulk.lines import (
+from tandem.deploy.runtime import Opener, check_shortlist, directed
+from tandem.extras.bulk.lines import (
     Field,
     Line,
     LineFinding,
@@ -20,12 +20,12 @@ from extras.bulk.lines import (
     fields_of,
     text_of,
 )
-from extras.bulk.options import BulkOptions
-from models.bundle import Bundle
-from models.search import Failed, Hypothesis, OfflineDecoder
-from models.search.offline import NBest
-from models.search.start import slots_of
-from service.runtimes import open_graphs
+from tandem.extras.bulk.options import BulkOptions
+from tandem.models.bundle import Bundle
+from tandem.models.search import Failed, Hypothesis, OfflineDecoder
+from tandem.models.search.offline import NBest
+from tandem.models.search.start import slots_of
+from tandem.service.runtimes import open_graphs
 
 MOST_SENTENCES = 64  # of a batch, on one core
 
@@ -127,7 +127,7 @@ class BulkTranslator:
             finding = LineFinding("decoding_failed", f"the model failed: {failures[0].why}")
             return LineResult.untranslated(line, finding, self.options.bad)
         if self._teaches and hypotheses:
-            from extras.bulk.synthetic import nearest  # its metric, which translating alone does not need
+            from tandem.extras.bulk.synthetic import nearest  # its metric, which translating alone does not need
 
             text = nearest([reading.write([one]) for one in hypotheses[0]], str(text_of(row[-1])))
         else:
@@ -156,7 +156,7 @@ def _form(bundle: Bundle, options: BulkOptions) -> LineReader:
     """How lines are read; ``options`` are settled."""
     search = replace(bundle.manifest.decoding, beam_size=options.beam_size or bundle.manifest.decoding.beam_size)
     if options.sentences:
-        from extras.bulk.texts import TextReader  # the service's text handling, which segments do not need
+        from tandem.extras.bulk.texts import TextReader  # the service's text handling, which segments do not need
 
         return TextReader(bundle, options.language, search)
     return SegmentReader(bundle, search)

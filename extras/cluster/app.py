@@ -1,4 +1,4 @@
-"""The service as a Ray Serve application: ``serve run extras.cluster.app:app``, or ``serve deploy`` with a file.
+"""The service as a Ray Serve application: ``serve run tandem.extras.cluster.app:app``, or ``serve deploy`` with a file.
 
 Ray Serve, and not a queue with workers of our own: it places replicas on machines by cores and shares of GPUs, scales
 them, replaces what has died, and rolls out changes. Where Kubernetes does all that already, plain replicas of the
@@ -15,10 +15,10 @@ from ray.serve import Application
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouterConfig
 from ray.serve.schema import LoggingConfig
 
-from extras.cluster import scaling
-from extras.cluster.arguments import Arguments, read_arguments
-from extras.cluster.replica import Replica
-from service.settings import Settings
+from tandem.extras.cluster import scaling
+from tandem.extras.cluster.arguments import Arguments, read_arguments
+from tandem.extras.cluster.replica import Replica
+from tandem.service.settings import Settings
 
 NAME = "tandem"
 """Of the deployment, by which a configuration file sets Ray's own options for it."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from models.errors import ConfigError
-from service.api.wording import bound_of
-from service.configuration import is_secret, read_configuration, variable_of
-from service.settings import Settings
+from tandem.models.errors import ConfigError
+from tandem.service.api.wording import bound_of
+from tandem.service.configuration import is_secret, read_configuration, variable_of
+from tandem.service.settings import Settings
 
 _ELSEWHERE = {
     "data": "set TANDEM_DATA on the nodes: each replica takes a folder of its own below it",

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 from ray.serve.metrics import Gauge
 
-from service.telemetry.metrics import Metrics
+from tandem.service.telemetry.metrics import Metrics
 
 _log = structlog.get_logger("tandem.ray")
 _PERIOD = 10.0  # seconds, Ray's own

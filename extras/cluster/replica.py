@@ -14,17 +14,17 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from extras.cluster.arguments import Arguments
-from extras.cluster.scaling import METRIC
-from models.config import load_dataclass
-from models.errors import ConfigError, DataInUse, TandemError
-from models.folders import hold
-from service.app import create_app
-from service.bundles.loading import build_engine
-from service.engine import Engine, alias_of
-from service.http.dependencies import Parts
-from service.settings import Settings
-from service.telemetry.logs import configure_logging
+from tandem.extras.cluster.arguments import Arguments
+from tandem.extras.cluster.scaling import METRIC
+from tandem.models.config import load_dataclass
+from tandem.models.errors import ConfigError, DataInUse, TandemError
+from tandem.models.folders import hold
+from tandem.service.app import create_app
+from tandem.service.bundles.loading import build_engine
+from tandem.service.engine import Engine, alias_of
+from tandem.service.http.dependencies import Parts
+from tandem.service.settings import Settings
+from tandem.service.telemetry.logs import configure_logging
 
 _log = structlog.get_logger("tandem.ray")
 _ID = "x-request-id"
@@ -161,7 +161,9 @@ class Replica:
         self._start_export()
 
     def _start_export(self) -> None:
-        from extras.cluster.metrics import Export  # imports Ray, and needs a replica's context for its first gauge
+        from tandem.extras.cluster.metrics import (
+            Export,  # imports Ray, and needs a replica's context for its first gauge
+        )
 
         self._export = Export(self._parts.metrics)
         self._export.start()

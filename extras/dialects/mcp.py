@@ -20,13 +20,13 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from models.command import installed_version
-from service.callers import Caller
-from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import Parts, context_of, memory_of
-from service.http.errors import HttpError, invalid_fields, reply_for
-from service.http.ports import HttpPart
-from service.translation.requests import AUTO, SummarizeTask, TranslateTask
+from tandem.models.command import installed_version
+from tandem.service.callers import Caller
+from tandem.service.http.credentials import caller_of, counted_caller, sender_of
+from tandem.service.http.dependencies import Parts, context_of, memory_of
+from tandem.service.http.errors import HttpError, invalid_fields, reply_for
+from tandem.service.http.ports import HttpPart
+from tandem.service.translation.requests import AUTO, SummarizeTask, TranslateTask
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
 EXTRA = Extra(
     name="dialects",
-    settings="extras.dialects.settings:DialectSettings",
-    resources=("extras.dialects.mcp:serving",),
+    settings="tandem.extras.dialects.settings:DialectSettings",
+    resources=("tandem.extras.dialects.mcp:serving",),
     http={
-        "extras.dialects.deepl.port:HTTP": (),
-        "extras.dialects.deepl.glossaries:HTTP": ("accounts",),
-        "extras.dialects.deepl.documents:HTTP": ("files",),
-        "extras.dialects.openai.port:HTTP": (),
-        "extras.dialects.mcp:HTTP": (),
+        "tandem.extras.dialects.deepl.port:HTTP": (),
+        "tandem.extras.dialects.deepl.glossaries:HTTP": ("accounts",),
+        "tandem.extras.dialects.deepl.documents:HTTP": ("files",),
+        "tandem.extras.dialects.openai.port:HTTP": (),
+        "tandem.extras.dialects.mcp:HTTP": (),
     },
 )

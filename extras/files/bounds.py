@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.errors import ServiceError
+from tandem.service.errors import ServiceError
 
 
 class FileRefused(ServiceError):

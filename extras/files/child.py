@@ -1,4 +1,4 @@
-"""Reads or writes one file in a process of its own: ``python -m extras.files.child`` with an order on its input.
+"""Reads or writes one file in a process of its own: ``python -m tandem.extras.files.child`` with an order on its input.
 
 What people upload is parsed here and not in the server: a file that makes a parser slow, hungry or crash costs this
 process, whose time, memory and output are limited by the operating system.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from extras.files.bounds import SourceFile
+    from tandem.extras.files.bounds import SourceFile
 
 CPU_SECONDS = 30
 MEMORY = 2 << 30
@@ -25,8 +25,8 @@ def main() -> int:
     """Do what the order says; the report goes to the standard output as JSON."""
     _limit()
     order = json.load(sys.stdin)
-    from extras.files.bounds import FileRefused
-    from models.errors import FULL  # behind the limits, like everything that it imports
+    from tandem.extras.files.bounds import FileRefused
+    from tandem.models.errors import FULL  # behind the limits, like everything that it imports
 
     try:
         report = read(order) if order["action"] == "read" else write(order)
@@ -44,8 +44,8 @@ def main() -> int:
 
 def read(order: dict[str, Any]) -> dict[str, Any]:
     """Cut a file into slices, into a file of JSON lines. Raises FileRefused."""
-    from extras.files.formats import FORMATS
-    from extras.files.slices import slices_of
+    from tandem.extras.files.formats import FORMATS
+    from tandem.extras.files.slices import slices_of
 
     source = _source(order)
     characters = slices = 0
@@ -59,7 +59,7 @@ def read(order: dict[str, Any]) -> dict[str, Any]:
 
 def write(order: dict[str, Any]) -> dict[str, Any]:
     """Write a file with its texts replaced by those of a JSON list. Raises FileRefused."""
-    from extras.files.formats import FORMATS
+    from tandem.extras.files.formats import FORMATS
 
     source = _source(order)
     translations = json.loads(Path(order["translations"]).read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def write(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _source(order: dict[str, Any]) -> SourceFile:
-    from extras.files.bounds import Bounds, SourceFile
+    from tandem.extras.files.bounds import Bounds, SourceFile
 
     return SourceFile(Path(order["source"]), order["format"], order["target"], Bounds(**order["bounds"]))
 

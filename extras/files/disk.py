@@ -12,8 +12,8 @@ from typing import IO
 
 import structlog
 
-from models.errors import ConfigError
-from models.folders import sync_folder
+from tandem.models.errors import ConfigError
+from tandem.models.folders import sync_folder
 
 _log = structlog.get_logger("tandem.files")
 

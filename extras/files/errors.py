@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from extras.files.bounds import FileRefused
-from extras.files.records import FilesFull, TooManyFiles
-from extras.files.runner import Explanation
-from service.http.errors import reply_for
-from service.http.ports import ErrorReply, ErrorRule, ReplyRule
+from tandem.extras.files.bounds import FileRefused
+from tandem.extras.files.records import FilesFull, TooManyFiles
+from tandem.extras.files.runner import Explanation
+from tandem.service.http.errors import reply_for
+from tandem.service.http.ports import ErrorReply, ErrorRule, ReplyRule
 
 _STATUSES: Mapping[str, int] = {
     "file_too_large": 413,

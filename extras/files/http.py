@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from extras.files.errors import ERRORS
-from extras.files.formats import FORMATS
-from extras.files.routes import body_bounds, router
-from service.http.ports import HttpPart
+from tandem.extras.files.errors import ERRORS
+from tandem.extras.files.formats import FORMATS
+from tandem.extras.files.routes import body_bounds, router
+from tandem.service.http.ports import HttpPart
 
 HTTP = HttpPart(
     routes=router.routes,

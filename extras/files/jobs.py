@@ -16,23 +16,23 @@ from pathlib import Path
 
 import structlog
 
-from extras.files.bounds import Bounds, FileRefused
-from extras.files.disk import Upload, require_rows
-from extras.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
-from extras.files.runner import Explain, JobActions, Runner
-from extras.files.sandbox import Contents, Sandbox
-from extras.files.settings import FileSettings
-from extras.files.slices import Slice, read_slices, sample_of
-from extras.files.store import JobStore
-from models.errors import ConfigError
-from models.folders import hold
-from service.callers import ANONYMOUS, Access, Caller, Memories, StoredGlossaries
-from service.database import Database, StorageError
-from service.engine import Draining, Engine
-from service.settings import Settings
-from service.translation.plans import guessed_route
-from service.translation.requests import Context, TranslateTask
-from service.translation.texts import TextService
+from tandem.extras.files.bounds import Bounds, FileRefused
+from tandem.extras.files.disk import Upload, require_rows
+from tandem.extras.files.records import MIGRATIONS, OPEN, FileJob, Holdings, check_room
+from tandem.extras.files.runner import Explain, JobActions, Runner
+from tandem.extras.files.sandbox import Contents, Sandbox
+from tandem.extras.files.settings import FileSettings
+from tandem.extras.files.slices import Slice, read_slices, sample_of
+from tandem.extras.files.store import JobStore
+from tandem.models.errors import ConfigError
+from tandem.models.folders import hold
+from tandem.service.callers import ANONYMOUS, Access, Caller, Memories, StoredGlossaries
+from tandem.service.database import Database, StorageError
+from tandem.service.engine import Draining, Engine
+from tandem.service.settings import Settings
+from tandem.service.translation.plans import guessed_route
+from tandem.service.translation.requests import Context, TranslateTask
+from tandem.service.translation.texts import TextService
 
 JOBS_FILE = "jobs.db"
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from extras.files.jobs import FileJobs
+from tandem.extras.files.jobs import FileJobs
 
 
 class FilesCollector(Collector):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
 EXTRA = Extra(
     name="files",
-    settings="extras.files.settings:FileSettings",
-    resources=("extras.files.serving:serving",),
-    http={"extras.files.http:HTTP": ()},
+    settings="tandem.extras.files.settings:FileSettings",
+    resources=("tandem.extras.files.serving:serving",),
+    http={"tandem.extras.files.http:HTTP": ()},
 )

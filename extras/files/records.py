@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from extras.files.formats import FORMATS
-from extras.files.settings import FileSettings
-from service.errors import ServiceError
+from tandem.extras.files.formats import FORMATS
+from tandem.extras.files.settings import FileSettings
+from tandem.service.errors import ServiceError
 
 MIGRATIONS = (
     """

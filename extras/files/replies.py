@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from service.api.replies import DetectedLanguage
+from tandem.service.api.replies import DetectedLanguage
 
 
 class FileStatus(BaseModel):

@@ -11,22 +11,22 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from extras.files.formats import FORMATS
-from extras.files.jobs import FileJobs
-from extras.files.records import OPEN, FileJob
-from extras.files.replies import FileStatus, FileUrl
-from extras.files.serving import FilesDep
-from extras.files.settings import FileSettings
-from extras.files.uploads import FORM_BYTES, read_upload
-from service.api.replies import DetectedLanguage
-from service.callers import Access
-from service.engine import Draining
-from service.http.credentials import counted_caller
-from service.http.dependencies import PartsDep
-from service.http.errors import HttpError
-from service.http.openapi import error_responses
-from service.http.ports import BodyBounds
-from service.settings import Settings
+from tandem.extras.files.formats import FORMATS
+from tandem.extras.files.jobs import FileJobs
+from tandem.extras.files.records import OPEN, FileJob
+from tandem.extras.files.replies import FileStatus, FileUrl
+from tandem.extras.files.serving import FilesDep
+from tandem.extras.files.settings import FileSettings
+from tandem.extras.files.uploads import FORM_BYTES, read_upload
+from tandem.service.api.replies import DetectedLanguage
+from tandem.service.callers import Access
+from tandem.service.engine import Draining
+from tandem.service.http.credentials import counted_caller
+from tandem.service.http.dependencies import PartsDep
+from tandem.service.http.errors import HttpError
+from tandem.service.http.openapi import error_responses
+from tandem.service.http.ports import BodyBounds
+from tandem.service.settings import Settings
 
 router = APIRouter(tags=["files"])
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import structlog
 
-from extras.files.bounds import FileRefused
-from extras.files.records import FileJob
-from extras.files.sandbox import Sandbox
-from extras.files.slices import Slice
-from extras.files.store import JobStore
-from models.folders import complete_file
-from service.database import StorageError
-from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from tandem.extras.files.bounds import FileRefused
+from tandem.extras.files.records import FileJob
+from tandem.extras.files.sandbox import Sandbox
+from tandem.extras.files.slices import Slice
+from tandem.extras.files.store import JobStore
+from tandem.models.folders import complete_file
+from tandem.service.database import StorageError
+from tandem.service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 
 _log = structlog.get_logger("tandem.files")
 _ATTEMPTS = 3  # at a slice that fails, not counting those that were refused for want of room

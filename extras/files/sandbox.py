@@ -12,12 +12,12 @@ from typing import Any
 
 import structlog
 
-from extras.files.bounds import Bounds, FileRefused
-from service.processes import python_process
+from tandem.extras.files.bounds import Bounds, FileRefused
+from tandem.service.processes import python_process
 
 _log = structlog.get_logger("tandem.files")
 _AT_ONCE = 2
-_CHILD = "extras.files.child"
+_CHILD = "tandem.extras.files.child"
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # none of ours: files may be hostile
 _INTERRUPTED = tuple(-getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
 _TOO_MUCH = "the file takes too much time or memory to read or write; split it, or save it again with its own program"

@@ -10,11 +10,11 @@ from typing import Annotated
 
 from fastapi import Depends
 
-from extras.files.errors import explain
-from extras.files.jobs import FileJobs
-from extras.files.metrics import FilesCollector
-from extras.files.uploads import UNKNOWN_UPLOADS
-from service.http.dependencies import Parts, PartsDep
+from tandem.extras.files.errors import explain
+from tandem.extras.files.jobs import FileJobs
+from tandem.extras.files.metrics import FilesCollector
+from tandem.extras.files.uploads import UNKNOWN_UPLOADS
+from tandem.service.http.dependencies import Parts, PartsDep
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from extras.files.bounds import Bounds, FileRefused, Segment
+from tandem.extras.files.bounds import Bounds, FileRefused, Segment
 
 _AFTER_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»)\]]*\s+|[。！？]")
 _SPACES = re.compile(r"\s+")

@@ -19,11 +19,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from extras.files.disk import remove, whole
-from extras.files.records import OPEN, FileJob, Holdings
-from extras.files.slices import Slice, joined
-from models.folders import sync_folder
-from service.database import Database, StorageError
+from tandem.extras.files.disk import remove, whole
+from tandem.extras.files.records import OPEN, FileJob, Holdings
+from tandem.extras.files.slices import Slice, joined
+from tandem.models.folders import sync_folder
+from tandem.service.database import Database, StorageError
 
 _COLUMNS = tuple(column.name for column in fields(FileJob))
 

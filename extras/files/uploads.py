@@ -16,14 +16,14 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from extras.files.bounds import FileRefused
-from extras.files.disk import Upload
-from extras.files.formats import FORMATS
-from service.callers import Access, Caller
-from service.errors import KeyMissing
-from service.http.credentials import counted_caller, key_before_body
-from service.http.errors import BadRequest, HttpError, InvalidFields, unsupported_media
-from service.http.intake import content_type
+from tandem.extras.files.bounds import FileRefused
+from tandem.extras.files.disk import Upload
+from tandem.extras.files.formats import FORMATS
+from tandem.service.callers import Access, Caller
+from tandem.service.errors import KeyMissing
+from tandem.service.http.credentials import counted_caller, key_before_body
+from tandem.service.http.errors import BadRequest, HttpError, InvalidFields, unsupported_media
+from tandem.service.http.intake import content_type
 
 FORM_BYTES = 64 << 10
 """Bytes of a request besides the file, and of what may come before it."""

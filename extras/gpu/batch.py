@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from extras.gpu.sizes import Shape
-from extras.gpu.slots import Look
-from extras.gpu.step import StaticStep
-from extras.gpu.transfer import Readback, Stopwatch
-from extras.gpu.unranked import Unranked
-from models.errors import ConfigError, OptionError
-from models.search.hypotheses import Admitted, Counters, Finished, Sentence, SentenceError
+from tandem.extras.gpu.sizes import Shape
+from tandem.extras.gpu.slots import Look
+from tandem.extras.gpu.step import StaticStep
+from tandem.extras.gpu.transfer import Readback, Stopwatch
+from tandem.extras.gpu.unranked import Unranked
+from tandem.models.errors import ConfigError, OptionError
+from tandem.models.search.hypotheses import Admitted, Counters, Finished, Sentence, SentenceError
 
 OFF = {"sampling": None, "exhaustive": False}
 """Options that only :class:`models.search.DecodeBatch` has, and what they must be here."""

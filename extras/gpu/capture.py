@@ -19,13 +19,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from extras.gpu.memory import DeviceMemory
-from extras.gpu.sizes import Shape
-from extras.gpu.step import StaticStep
-from extras.gpu.transfer import upload
-from models.search.graphs import Array
-from models.steps.device_search import DeviceCounters
-from models.steps.devices import CAPTURING, out_of_memory, wait_for
+from tandem.extras.gpu.memory import DeviceMemory
+from tandem.extras.gpu.sizes import Shape
+from tandem.extras.gpu.step import StaticStep
+from tandem.extras.gpu.transfer import upload
+from tandem.models.search.graphs import Array
+from tandem.models.steps.device_search import DeviceCounters
+from tandem.models.steps.devices import CAPTURING, out_of_memory, wait_for
 
 ENCODED = (1, 8, 32)  # sentences that are encoded together, in as many graphs for each length of the sources
 _ATTEMPTS = 2  # to capture: what ended the first, another thread or want of room, may be over

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search.hypotheses import Ended
+from tandem.models.search.hypotheses import Ended
 
 
 @dataclass(frozen=True, slots=True, eq=False)

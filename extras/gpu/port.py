@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
-EXTRA = Extra(name="gpu", searches=dict.fromkeys(("cuda", "cpu"), "extras.gpu.routing:open_search"))
+EXTRA = Extra(name="gpu", searches=dict.fromkeys(("cuda", "cpu"), "tandem.extras.gpu.routing:open_search"))

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from extras.gpu.sizes import Shape, Sizes
-from extras.gpu.transfer import upload
-from models.architectures.protocol import Update
-from models.architectures.records import Memory, State
-from models.search.graphs import Array, TensorSpec, source_specs
-from models.search.model import encode_inputs
-from models.steps.torch_graphs import AnyModel, EncodeGraph, sample_sources
+from tandem.extras.gpu.sizes import Shape, Sizes
+from tandem.extras.gpu.transfer import upload
+from tandem.models.architectures.protocol import Update
+from tandem.models.architectures.records import Memory, State
+from tandem.models.search.graphs import Array, TensorSpec, source_specs
+from tandem.models.search.model import encode_inputs
+from tandem.models.steps.torch_graphs import AnyModel, EncodeGraph, sample_sources
 
 
 class RecordBuffers(nn.Module):

@@ -10,19 +10,19 @@ from functools import partial
 
 import torch
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.capture import CapturedStep, give_up_graph
-from extras.gpu.memory import DeviceMemory
-from extras.gpu.sizes import Sizes
-from models.search.batch import DecodeBatch
-from models.search.graphs import Array, GraphSpecs
-from models.search.hypotheses import Counters, Finished, Sentence
-from models.search.shortlist import Shortlist
-from models.search.start import Batch
-from models.steps.device_search import DeviceCounters, DeviceSearch, SearchRoom
-from models.steps.devices import CAPTURING, lost, out_of_memory, wait_for
-from models.steps.torch_graphs import AnyModel, TorchGraphs
-from models.vocabulary.base import BOS, EOS
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.capture import CapturedStep, give_up_graph
+from tandem.extras.gpu.memory import DeviceMemory
+from tandem.extras.gpu.sizes import Sizes
+from tandem.models.search.batch import DecodeBatch
+from tandem.models.search.graphs import Array, GraphSpecs
+from tandem.models.search.hypotheses import Counters, Finished, Sentence
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.search.start import Batch
+from tandem.models.steps.device_search import DeviceCounters, DeviceSearch, SearchRoom
+from tandem.models.steps.devices import CAPTURING, lost, out_of_memory, wait_for
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
+from tandem.models.vocabulary.base import BOS, EOS
 
 _CPU_SLOTS = (1, 2, 4, 8, 16)  # what is beyond gains nothing on a few cores
 _HALF, _MOST = 0.5, 0.9  # of the budget may be reserved where buffers are made, and once a step had no room

@@ -16,8 +16,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from models.search.hypotheses import Sentence
-from models.search.repetition import LONGEST_PERIOD, most_rounds
+from tandem.models.search.hypotheses import Sentence
+from tandem.models.search.repetition import LONGEST_PERIOD, most_rounds
 
 FREE = -1  # where no token is forced, required or written yet
 NEVER = 1 << 20  # more than any hypothesis has tokens, and so many times LONGEST_PERIOD is an int32

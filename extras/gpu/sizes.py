@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 _LENGTHS = (32, 64, 128, 256, 512, 1024)
 _SENTENCES = (8, 64, 256, 512)

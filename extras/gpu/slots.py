@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from extras.gpu.harvest import Harvest
-from extras.gpu.rules import FREE, repetition_bounds
-from extras.gpu.sizes import Sizes
-from extras.gpu.transfer import Readback, upload_parts
-from models.search.graphs import Array
-from models.search.hypotheses import Admitted
+from tandem.extras.gpu.harvest import Harvest
+from tandem.extras.gpu.rules import FREE, repetition_bounds
+from tandem.extras.gpu.sizes import Sizes
+from tandem.extras.gpu.transfer import Readback, upload_parts
+from tandem.models.search.graphs import Array
+from tandem.models.search.hypotheses import Admitted
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,18 +18,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from extras.gpu.records import RecordBuffers
-from extras.gpu.rules import FREE, append_text, pay, repeating, require
-from extras.gpu.sizes import Shape, Sizes
-from extras.gpu.slots import Slots
-from extras.gpu.transfer import Streams, upload
-from models.architectures.protocol import Update, max_positions
-from models.errors import ConfigError, OptionError
-from models.search.graphs import Array
-from models.steps.continuations import best_of_rows, best_per_row
-from models.steps.device_search import DeviceCounters
-from models.steps.torch_graphs import AnyModel
-from models.vocabulary.base import BOS, EOS
+from tandem.extras.gpu.records import RecordBuffers
+from tandem.extras.gpu.rules import FREE, append_text, pay, repeating, require
+from tandem.extras.gpu.sizes import Shape, Sizes
+from tandem.extras.gpu.slots import Slots
+from tandem.extras.gpu.transfer import Streams, upload
+from tandem.models.architectures.protocol import Update, max_positions
+from tandem.models.errors import ConfigError, OptionError
+from tandem.models.search.graphs import Array
+from tandem.models.steps.continuations import best_of_rows, best_per_row
+from tandem.models.steps.device_search import DeviceCounters
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.models.vocabulary.base import BOS, EOS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

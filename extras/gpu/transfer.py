@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.search.graphs import Array
+from tandem.models.search.graphs import Array
 
 _STREAMS = 32  # of one priority that torch has; it hands them out in turn, also those that are in use
 _URGENT, _ORDINARY = -1, 0

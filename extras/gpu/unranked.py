@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
-from extras.gpu.harvest import Harvest
-from extras.gpu.step import StaticStep
-from extras.gpu.transfer import Readback, upload
-from models.architectures.records import Memory
-from models.search.align import Attention, by_hypothesis, ranked, target_table
-from models.search.hypotheses import Admitted, Ended, Finished, Hypothesis
+from tandem.extras.gpu.harvest import Harvest
+from tandem.extras.gpu.step import StaticStep
+from tandem.extras.gpu.transfer import Readback, upload
+from tandem.models.architectures.records import Memory
+from tandem.models.search.align import Attention, by_hypothesis, ranked, target_table
+from tandem.models.search.hypotheses import Admitted, Ended, Finished, Hypothesis
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from extras.importing.fields import read_table
-from extras.importing.joint import FolderKind
-from extras.importing.model import Types, unnamed
-from extras.importing.pieces import silent_names
-from models.errors import VocabularyError
-from models.vocabulary import BytePairVocabulary
+from tandem.extras.importing.fields import read_table
+from tandem.extras.importing.joint import FolderKind
+from tandem.extras.importing.model import Types, unnamed
+from tandem.extras.importing.pieces import silent_names
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import BytePairVocabulary
 
 
 def _names(folder: Path, size: int, faults: list[str]) -> list[str]:

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import torch
 
-from extras.importing.bart import BART
-from extras.importing.ct2 import read_argos, read_ct2
-from extras.importing.fields import read_table
-from extras.importing.joint import read_joint
-from extras.importing.m2m import read_m2m
-from extras.importing.marian import weights_files
-from extras.importing.marian_tensors import read_marian
-from extras.importing.mbart import MBART50
-from extras.importing.model import UNLABELLED, Asked, ForeignModel, Labels
-from extras.importing.opus import read_opus
-from extras.importing.pegasus import PEGASUS
-from extras.importing.plan import plan_faults
-from extras.importing.weights import fill
-from models.architectures.transformer import Transformer
-from models.bundle import (
+from tandem.extras.importing.bart import BART
+from tandem.extras.importing.ct2 import read_argos, read_ct2
+from tandem.extras.importing.fields import read_table
+from tandem.extras.importing.joint import read_joint
+from tandem.extras.importing.m2m import read_m2m
+from tandem.extras.importing.marian import weights_files
+from tandem.extras.importing.marian_tensors import read_marian
+from tandem.extras.importing.mbart import MBART50
+from tandem.extras.importing.model import UNLABELLED, Asked, ForeignModel, Labels
+from tandem.extras.importing.opus import read_opus
+from tandem.extras.importing.pegasus import PEGASUS
+from tandem.extras.importing.plan import plan_faults
+from tandem.extras.importing.weights import fill
+from tandem.models.architectures.transformer import Transformer
+from tandem.models.bundle import (
     SCRATCH,
     SHORTLIST,
     Bundle,
@@ -36,13 +36,13 @@ from models.bundle import (
     sha256,
     write_bundle,
 )
-from models.bundle.directions import side_vocabularies
-from models.config import to_mapping
-from models.errors import ConfigError, ForeignModelError
-from models.search import SearchOptions
-from models.steps.loading import model_tensors
-from training.export.bundle import built_graphs, calibration_sources, round_weights
-from training.export.sentences import proof_sentences
+from tandem.models.bundle.directions import side_vocabularies
+from tandem.models.config import to_mapping
+from tandem.models.errors import ConfigError, ForeignModelError
+from tandem.models.search import SearchOptions
+from tandem.models.steps.loading import model_tensors
+from tandem.training.export.bundle import built_graphs, calibration_sources, round_weights
+from tandem.training.export.sentences import proof_sentences
 
 Report = Callable[[str], None]
 Reader = Callable[[Path, Asked, list[str]], ForeignModel | None]

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from extras.importing.folders import import_folder
-from extras.importing.model import Asked, Labels
-from models.command import ReplaceBundle, report
-from models.errors import ConfigError
+from tandem.extras.importing.folders import import_folder
+from tandem.extras.importing.model import Asked, Labels
+from tandem.models.command import ReplaceBundle, report
+from tandem.models.errors import ConfigError
 
 
 def import_model(

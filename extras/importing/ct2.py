@@ -23,17 +23,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from extras.importing.fields import Fields, read_table
-from extras.importing.languages import languages_of, tags_of
-from extras.importing.model import BIASES, Asked, ForeignModel, Types, arranged
-from extras.importing.pieces import mapped_vocabulary
-from extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
-from extras.importing.tensors import Tensors
-from models.architectures.layers.attention import Activation
-from models.architectures.layers.embedding import Sinusoids, sinusoids
-from models.architectures.transformer import TransformerConfig
-from models.search import SearchOptions
-from models.vocabulary import BOS, PAD
+from tandem.extras.importing.fields import Fields, read_table
+from tandem.extras.importing.languages import languages_of, tags_of
+from tandem.extras.importing.model import BIASES, Asked, ForeignModel, Types, arranged
+from tandem.extras.importing.pieces import mapped_vocabulary
+from tandem.extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
+from tandem.extras.importing.tensors import Tensors
+from tandem.models.architectures.layers.attention import Activation
+from tandem.models.architectures.layers.embedding import Sinusoids, sinusoids
+from tandem.models.architectures.transformer import TransformerConfig
+from tandem.models.search import SearchOptions
+from tandem.models.vocabulary import BOS, PAD
 
 CT2, ARGOS = "CTranslate2", "Argos Translate package"
 _VERSION = 6

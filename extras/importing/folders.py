@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from extras.importing.model import Asked, Labels
-from extras.importing.students import import_student, open_student
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.telemetry.cgroups import machine_memory, memory_limit
+from tandem.extras.importing.model import Asked, Labels
+from tandem.extras.importing.students import import_student, open_student
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.telemetry.cgroups import machine_memory, memory_limit
 
 Report = Callable[[str], None]
 
@@ -48,8 +48,8 @@ def _import_larger(
     folder: Path, out: Path, asked: Asked, labels: Labels, calibration: Path | None, report: Report
 ) -> Bundle:
     """Those that are calibrated, which takes PyTorch."""
-    from extras.importing.bundle import import_bundle
-    from training.data.corpus import read_lines
+    from tandem.extras.importing.bundle import import_bundle
+    from tandem.training.data.corpus import read_lines
 
     lines = [line for line in read_lines(calibration) if line.strip()] if calibration is not None else []
     if calibration is not None and not lines:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from extras.importing.fields import Fields
-from extras.importing.model import BIASES, Types
-from extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
-from models.architectures.layers.attention import Activation
-from models.architectures.transformer import TransformerConfig
-from models.errors import OptionError
-from models.search import SearchOptions
-from models.vocabulary import BOS, EOS, PAD
+from tandem.extras.importing.fields import Fields
+from tandem.extras.importing.model import BIASES, Types
+from tandem.extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
+from tandem.models.architectures.layers.attention import Activation
+from tandem.models.architectures.transformer import TransformerConfig
+from tandem.models.errors import OptionError
+from tandem.models.search import SearchOptions
+from tandem.models.vocabulary import BOS, EOS, PAD
 
 ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 

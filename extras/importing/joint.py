@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from extras.importing.fields import Fields, read_table
-from extras.importing.huggingface import common_fields, make_plan, repeated_names, search_options
-from extras.importing.languages import find_tags
-from extras.importing.model import FILLERS, Asked, ForeignModel, Types, arranged
-from extras.importing.pieces import mapped_vocabulary, piece_name
-from extras.importing.tensors import tensors_of
-from models.architectures.transformer import TransformerConfig
-from models.vocabulary import ListedVocabulary
+from tandem.extras.importing.fields import Fields, read_table
+from tandem.extras.importing.huggingface import common_fields, make_plan, repeated_names, search_options
+from tandem.extras.importing.languages import find_tags
+from tandem.extras.importing.model import FILLERS, Asked, ForeignModel, Types, arranged
+from tandem.extras.importing.pieces import mapped_vocabulary, piece_name
+from tandem.extras.importing.tensors import tensors_of
+from tandem.models.architectures.transformer import TransformerConfig
+from tandem.models.vocabulary import ListedVocabulary
 
 TABLES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 _ORDERED = ("additional_special_tokens", "extra_special_tokens")

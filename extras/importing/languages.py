@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from extras.importing.model import Asked
+from tandem.extras.importing.model import Asked
 
 _TAG = re.compile(r">>([^<>\s]+)<<")
 _FOLDER = re.compile(r"opus-mt-(?:tc-)?(?:big-|base-|tiny-)?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from models.search.shortlist import Shortlist, Table
-from models.vocabulary import EOS
+from tandem.models.search.shortlist import Shortlist, Table
+from tandem.models.vocabulary import EOS
 
 _MAGIC = 0xF11A48D5013417F5
 _HEADER = struct.Struct("<6Q")

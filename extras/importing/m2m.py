@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from extras.importing.joint import FolderKind, filled, read_joint
-from extras.importing.model import Asked, ForeignModel
-from extras.importing.pieces import listed_names, sentencepiece_names
+from tandem.extras.importing.joint import FolderKind, filled, read_joint
+from tandem.extras.importing.model import Asked, ForeignModel
+from tandem.extras.importing.pieces import listed_names, sentencepiece_names
 
 MODEL = "sentencepiece.bpe.model"
 _TRANSFORMER = {"norm": "pre", "positions": "tensor2tensor", "first_position": 2}

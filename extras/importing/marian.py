@@ -20,16 +20,16 @@ from typing import Any
 
 import yaml
 
-from extras.importing.fields import Fields
-from extras.importing.languages import languages_of, tags_of
-from extras.importing.lexical import read_lexical
-from extras.importing.model import BIASES, Asked, Types, arranged
-from extras.importing.pieces import mapped_vocabulary, sentencepiece_names
-from extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
-from models.errors import OptionError
-from models.search import SearchOptions
-from models.search.shortlist import Shortlist
-from models.vocabulary import BOS, PAD, UNK, MappedVocabulary
+from tandem.extras.importing.fields import Fields
+from tandem.extras.importing.languages import languages_of, tags_of
+from tandem.extras.importing.lexical import read_lexical
+from tandem.extras.importing.model import BIASES, Asked, Types, arranged
+from tandem.extras.importing.pieces import mapped_vocabulary, sentencepiece_names
+from tandem.extras.importing.plan import NEVER, ParameterPlan, Plan, TensorPart, part
+from tandem.models.errors import OptionError
+from tandem.models.search import SearchOptions
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.vocabulary import BOS, PAD, UNK, MappedVocabulary
 
 FORM = "Marian"
 POSITIONS = 512  # sines and cosines have no last one; public models were trained on sentences of at most so many pieces

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from extras.importing.marian import CONFIG, read_yaml
-from extras.importing.plan import Shape
-from models.search.graphs import Array
+from tandem.extras.importing.marian import CONFIG, read_yaml
+from tandem.extras.importing.plan import Shape
+from tandem.models.search.graphs import Array
 
 MULTIPLIER = "_QuantMultA"
 OUTPUT = f"none{MULTIPLIER}"

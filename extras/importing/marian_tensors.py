@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from extras.importing.marian import BESIDE, CONFIG, FORM, chosen_weights, read_folder, read_yaml
-from extras.importing.marian_binary import MarianBinary
-from extras.importing.model import Asked, ForeignModel
-from extras.importing.tensors import Tensors
-from models.architectures.transformer import TransformerConfig
+from tandem.extras.importing.marian import BESIDE, CONFIG, FORM, chosen_weights, read_folder, read_yaml
+from tandem.extras.importing.marian_binary import MarianBinary
+from tandem.extras.importing.model import Asked, ForeignModel
+from tandem.extras.importing.tensors import Tensors
+from tandem.models.architectures.transformer import TransformerConfig
 
 
 def read_marian(folder: Path, asked: Asked, faults: list[str]) -> ForeignModel | None:

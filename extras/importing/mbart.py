@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from extras.importing.joint import FolderKind
-from extras.importing.m2m import MODEL, fairseq_names
+from tandem.extras.importing.joint import FolderKind
+from tandem.extras.importing.m2m import MODEL, fairseq_names
 
 MBART50 = FolderKind(
     form="Hugging Face mBART-50",

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from extras.importing.plan import Plan
-from models.search import SearchOptions
-from models.search.shortlist import Shortlist
-from models.steps.numbers import BLOCKS, LEAST_BLOCKED
-from models.vocabulary import ListedVocabulary
-from models.vocabulary.listed import START
+from tandem.extras.importing.plan import Plan
+from tandem.models.search import SearchOptions
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.steps.numbers import BLOCKS, LEAST_BLOCKED
+from tandem.models.vocabulary import ListedVocabulary
+from tandem.models.vocabulary.listed import START
 
 if TYPE_CHECKING:  # what is read here without PyTorch must not import it
-    from extras.importing.tensors import Tensors
-    from models.architectures.transformer import TransformerConfig
+    from tandem.extras.importing.tensors import Tensors
+    from tandem.models.architectures.transformer import TransformerConfig
 
 FILLERS = ("⟨unused", "⟨unnamed")
 """How types begin that have no piece: those of ours that fill up, and those of theirs that no list names."""

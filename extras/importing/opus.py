@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from extras.importing.fields import Fields, read_table
-from extras.importing.huggingface import common_fields, make_plan, repeated_names, search_options
-from extras.importing.languages import languages_of, tags_of
-from extras.importing.model import Asked, ForeignModel, Types, arranged
-from extras.importing.pieces import listed_names, mapped_vocabulary, piece_name
-from extras.importing.tensors import tensors_of
-from models.architectures.transformer import TransformerConfig
+from tandem.extras.importing.fields import Fields, read_table
+from tandem.extras.importing.huggingface import common_fields, make_plan, repeated_names, search_options
+from tandem.extras.importing.languages import languages_of, tags_of
+from tandem.extras.importing.model import Asked, ForeignModel, Types, arranged
+from tandem.extras.importing.pieces import listed_names, mapped_vocabulary, piece_name
+from tandem.extras.importing.tensors import tensors_of
+from tandem.models.architectures.transformer import TransformerConfig
 
 FORM = "Hugging Face MarianMT"
 _FILES = ("config.json", "source.spm", "target.spm", "vocab.json", "target_vocab.json")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from extras.importing.joint import FolderKind, filled
-from extras.importing.pieces import sentencepiece_names
+from tandem.extras.importing.joint import FolderKind, filled
+from tandem.extras.importing.pieces import sentencepiece_names
 
 MODEL = "spiece.model"
 _OFFSET = 103

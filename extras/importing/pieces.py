@@ -8,10 +8,10 @@ from typing import Any
 
 import sentencepiece
 
-from extras.importing.fields import read_table
-from extras.importing.model import FILLERS, Types, unnamed
-from models.errors import VocabularyError
-from models.vocabulary import MappedVocabulary
+from tandem.extras.importing.fields import read_table
+from tandem.extras.importing.model import FILLERS, Types, unnamed
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import MappedVocabulary
 
 _PIECE, _USER_DEFINED, _UNUSED = 0x0A, b"\x18\x04", 0x05  # of sentencepiece's messages
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
 EXTRA = Extra(
     name="importing",
     commands={
-        "import": ("extras.importing.command:import_model", "Make a bundle of a public model that you have downloaded"),
+        "import": (
+            "tandem.extras.importing.command:import_model",
+            "Make a bundle of a public model that you have downloaded",
+        ),
     },
     packages={"[hf]": ("huggingface_hub",)},
-    sources={"firefox": "extras.importing.sources.firefox:FIREFOX", "hf": "extras.importing.sources.hub:HUB"},
-    settings="extras.importing.settings:ImportingSettings",
-    resources=("extras.importing.serving:fetching",),
+    sources={
+        "firefox": "tandem.extras.importing.sources.firefox:FIREFOX",
+        "hf": "tandem.extras.importing.sources.hub:HUB",
+    },
+    settings="tandem.extras.importing.settings:ImportingSettings",
+    resources=("tandem.extras.importing.serving:fetching",),
     measurements={
-        "imports": ("extras.importing.proof.options:ImportsOptions", "extras.importing.proof.command"),
-        "students": ("extras.importing.proof.options:StudentsOptions", "extras.importing.proof.students"),
+        "imports": ("tandem.extras.importing.proof.options:ImportsOptions", "tandem.extras.importing.proof.command"),
+        "students": ("tandem.extras.importing.proof.options:StudentsOptions", "tandem.extras.importing.proof.students"),
     },
 )

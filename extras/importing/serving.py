@@ -15,16 +15,16 @@ from pathlib import Path
 
 import structlog
 
-from extras.importing.settings import ImportingSettings
-from models.bundle import MANIFEST
-from models.errors import ConfigError, TandemError
-from service.bundles.loading import list_bundles
-from service.bundles.manager import Absent, ModelManager
-from service.configuration import variable_of
-from service.engine import alias_of
-from service.http.dependencies import Parts
-from service.processes import python_process
-from service.sources import FetchOptions, fetch_bundle, named_source
+from tandem.extras.importing.settings import ImportingSettings
+from tandem.models.bundle import MANIFEST
+from tandem.models.errors import ConfigError, TandemError
+from tandem.service.bundles.loading import list_bundles
+from tandem.service.bundles.manager import Absent, ModelManager
+from tandem.service.configuration import variable_of
+from tandem.service.engine import alias_of
+from tandem.service.http.dependencies import Parts
+from tandem.service.processes import python_process
+from tandem.service.sources import FetchOptions, fetch_bundle, named_source
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 30.0, 1800.0  # seconds until what failed is tried again; each time twice as long
 

@@ -16,9 +16,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from models.search.graphs import Array, GraphSpec, TensorSpec
-from training.export.editing import Editor, Writer, node
-from training.export.searching import declared
+from tandem.models.search.graphs import Array, GraphSpec, TensorSpec
+from tandem.training.export.editing import Editor, Writer, node
+from tandem.training.export.searching import declared
 
 OPSET, IR_VERSION = 18, 10
 EPSILON = 1e-5  # of the norms, as PyTorch has it

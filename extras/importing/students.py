@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 import onnx
 
-from extras.importing.marian import BESIDE, CONFIG, MarianFolder, chosen_weights, read_folder
-from extras.importing.marian_binary import MULTIPLIER, OUTPUT, MarianBinary
-from extras.importing.model import Asked, Labels
-from extras.importing.plan import ParameterPlan, Shape, plan_faults
-from extras.importing.student_graphs import (
+from tandem.extras.importing.marian import BESIDE, CONFIG, MarianFolder, chosen_weights, read_folder
+from tandem.extras.importing.marian_binary import MULTIPLIER, OUTPUT, MarianBinary
+from tandem.extras.importing.model import Asked, Labels
+from tandem.extras.importing.plan import ParameterPlan, Shape, plan_faults
+from tandem.extras.importing.student_graphs import (
     Student,
     align_graph,
     encoder_graph,
     logits_graph,
     student_specs,
 )
-from models.bundle import (
+from tandem.models.bundle import (
     GRAPHS,
     SCRATCH,
     SHORTLIST,
@@ -38,12 +38,12 @@ from models.bundle import (
     sha256,
     write_bundle,
 )
-from models.errors import ForeignModelError
-from models.search.graphs import Array, specs_to_json
-from training.export.external import pack
-from training.export.quantise import Levels, Quantisation, quantise, weight_key
-from training.export.searching import search_graph
-from training.export.shortlist import SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
+from tandem.models.errors import ForeignModelError
+from tandem.models.search.graphs import Array, specs_to_json
+from tandem.training.export.external import pack
+from tandem.training.export.quantise import Levels, Quantisation, quantise, weight_key
+from tandem.training.export.searching import search_graph
+from tandem.training.export.shortlist import SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
 
 FORM = "Marian, 8 bits"
 MOST_PIECES, MOST_WRITTEN = 200, 400

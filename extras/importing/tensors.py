@@ -16,8 +16,8 @@ import safetensors
 import torch
 from torch import Tensor
 
-from extras.importing.plan import Shape
-from models.bundle.files import unsafe
+from tandem.extras.importing.plan import Shape
+from tandem.models.bundle.files import unsafe
 
 _SAFE, _PICKLED = "model.safetensors", "pytorch_model.bin"
 _FLOATS = ("F64", "F32", "F16", "BF16")

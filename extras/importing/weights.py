@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from extras.importing.plan import Plan, TensorPart
-from extras.importing.tensors import Tensors
-from models.architectures.transformer import Transformer
-from models.steps.loading import model_tensors
+from tandem.extras.importing.plan import Plan, TensorPart
+from tandem.extras.importing.tensors import Tensors
+from tandem.models.architectures.transformer import Transformer
+from tandem.models.steps.loading import model_tensors
 
 HALF_MAX = torch.finfo(torch.float16).max
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import typer
 
-from deploy.report import run_measurement
-from extras.laboratory import options
-from models.command import with_options
-from service.ports import extras, load
+from tandem.deploy.report import run_measurement
+from tandem.extras.laboratory import options
+from tandem.models.command import with_options
+from tandem.service.ports import extras, load
 
 bench = typer.Typer(
     help="Measure speed, beside other programs in the same run; docs/performance.md says what the figures mean.",
@@ -19,12 +19,12 @@ bench = typer.Typer(
     rich_markup_mode="markdown",
 )
 _OWN: dict[str, tuple[type[Any], str]] = {
-    "decode": (options.DecodeOptions, "extras.laboratory.decoding.command"),
-    "serve": (options.ServeOptions, "extras.laboratory.service.serve"),
-    "reliability": (options.ReliabilityOptions, "extras.laboratory.abuse.command"),
-    "training": (options.TrainingOptions, "extras.laboratory.training.speed"),
-    "trace": (options.TraceOptions, "extras.laboratory.trace"),
-    "gpu": (options.GpuOptions, "extras.laboratory.gpu.command"),
+    "decode": (options.DecodeOptions, "tandem.extras.laboratory.decoding.command"),
+    "serve": (options.ServeOptions, "tandem.extras.laboratory.service.serve"),
+    "reliability": (options.ReliabilityOptions, "tandem.extras.laboratory.abuse.command"),
+    "training": (options.TrainingOptions, "tandem.extras.laboratory.training.speed"),
+    "trace": (options.TraceOptions, "tandem.extras.laboratory.trace"),
+    "gpu": (options.GpuOptions, "tandem.extras.laboratory.gpu.command"),
 }
 COMMANDS = _OWN | {
     name: (load(record), module) for extra in extras() for name, (record, module) in extra.measurements.items()

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from deploy.report import Measurement
-from models.command import LARGEST_BEAM, Precision
+from tandem.deploy.report import Measurement
+from tandem.models.command import LARGEST_BEAM, Precision
 
 LARGEST_BATCH = 4096  # sentences
 PEERS, SERVICE_PEERS = ("ctranslate2",), ("naive",)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
 EXTRA = Extra(
     name="laboratory",
-    commands={"bench": ("extras.laboratory.cli:bench", "Measure speed, beside other programs in the same run")},
+    commands={"bench": ("tandem.extras.laboratory.cli:bench", "Measure speed, beside other programs in the same run")},
     packages={"[bench]": ("accelerate", "ctranslate2", "httpx", "schemathesis", "transformers")},
 )

@@ -15,16 +15,16 @@ from typing import Any
 
 import httpx
 
-from deploy.report import console, say, table
-from extras.laboratory.options import TraceOptions
-from extras.laboratory.workload import check_servable, tandem_body, tandem_path
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.app import create_app
-from service.settings import Settings
+from tandem.deploy.report import console, say, table
+from tandem.extras.laboratory.options import TraceOptions
+from tandem.extras.laboratory.workload import check_servable, tandem_body, tandem_path
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("models", "service", "extras")
+PACKAGE = Path(__file__).absolute().parents[2]
+FOLDERS = ("models", "service", "extras")
 _JSON = {"content-type": "application/json"}
 _INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")  # no functions of their own from Python 3.12 on
 
@@ -33,13 +33,13 @@ class CallRecorder:
     """Notes the calls of our functions in all threads that start after it was installed, while it is active.
 
     Attributes:
-        calls: file (relative to the repository), function, and name of the thread, in order.
+        calls: file (relative to the package), function, and name of the thread, in order.
     """
 
     def __init__(self) -> None:
         self.active = False
         self.calls: list[tuple[str, str, str]] = []
-        self._folders = tuple(f"{ROOT / package}/" for package in PACKAGES)
+        self._folders = tuple(f"{PACKAGE / folder}/" for folder in FOLDERS)
         self._own = f"{Path(__file__).parent}/"  # what asks is no part of what is asked
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
@@ -47,7 +47,7 @@ class CallRecorder:
         if not self.active or event != "call" or code.co_name in _INLINE:
             return
         if code.co_filename.startswith(self._folders) and not code.co_filename.startswith(self._own):
-            file = str(Path(code.co_filename).relative_to(ROOT))
+            file = str(Path(code.co_filename).relative_to(PACKAGE))
             self.calls.append((file, code.co_qualname, threading.current_thread().name))
 
     def figures(self) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from extras.laboratory.workload import TransformerSize
-from models.architectures.registry import build_model, load_config
-from models.architectures.transformer import Transformer
-from models.vocabulary import BOS, EOS, PAD
+from tandem.extras.laboratory.workload import TransformerSize
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.architectures.transformer import Transformer
+from tandem.models.vocabulary import BOS, EOS, PAD
 
 
 def random_transformer(size: TransformerSize, types: int, **further: Any) -> Transformer:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deploy.loadtest.texts import DEVIATION, LONGEST, MEAN, SHORTEST
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.text import normalise
-from models.vocabulary import Vocabulary, untagged
+from tandem.deploy.loadtest.texts import DEVIATION, LONGEST, MEAN, SHORTEST
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.text import normalise
+from tandem.models.vocabulary import Vocabulary, untagged
 
 TASKS = ("translate", "summarize")
 _FEWEST_WORDS = 2

@@ -19,9 +19,9 @@ from itertools import accumulate, chain, product
 
 import numpy as np
 
-from extras.rewriting.lexicon import MOST_WORDS, WORD, Entries
-from models.text import normalise
-from training.data.alignment import MOST_CELLS, Links, link_words
+from tandem.extras.rewriting.lexicon import MOST_WORDS, WORD, Entries
+from tandem.models.text import normalise
+from tandem.training.data.alignment import MOST_CELLS, Links, link_words
 
 MOST_TRANSLATIONS = 3
 LEAST_LINKS = 3  # of a word and its translation

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from extras.rewriting.lexicon import WORD
-from service.text.protect import literals
+from tandem.extras.rewriting.lexicon import WORD
+from tandem.service.text.protect import literals
 
 _WORD = re.compile(WORD)
 _TWO_WORDS = re.compile(rf"{WORD}\W+{WORD}")

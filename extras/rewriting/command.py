@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from extras.rewriting.building import build_lexicon
-from extras.rewriting.lexicon import FILE, STAGE, Lexicon
-from models.bundle import Bundle, extend_bundle
-from models.command import BundleFolder, report
-from models.errors import ConfigError
-from training.export.extending import (
+from tandem.extras.rewriting.building import build_lexicon
+from tandem.extras.rewriting.lexicon import FILE, STAGE, Lexicon
+from tandem.models.bundle import Bundle, extend_bundle
+from tandem.models.command import BundleFolder, report
+from tandem.models.errors import ConfigError
+from tandem.training.export.extending import (
     InPlace,
     TrainingSources,
     TrainingTargets,

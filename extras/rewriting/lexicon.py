@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from models.errors import VocabularyError
-from models.vocabulary.dictionary import numbered_entries
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.dictionary import numbered_entries
 
 STAGE, FILE = "rewriting", "lexicon.tsv"
 """The text stage that speaks for a lexicon, and the file that `tandem lexicon` gives a bundle."""

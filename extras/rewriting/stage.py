@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 
-from extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
-from extras.rewriting.conventions import find_conventional
-from extras.rewriting.lexicon import PHRASE, STAGE, Lexicon
-from models.bundle import Bundle
-from models.text import as_read, normalise
-from service.text.glossary import capitalised
-from service.text.masking import HiddenPlace, Masked
-from service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, Way
+from tandem.extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
+from tandem.extras.rewriting.conventions import find_conventional
+from tandem.extras.rewriting.lexicon import PHRASE, STAGE, Lexicon
+from tandem.models.bundle import Bundle
+from tandem.models.text import as_read, normalise
+from tandem.service.text.glossary import capitalised
+from tandem.service.text.masking import HiddenPlace, Masked
+from tandem.service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, Way
 
 _REFUSED = "lexicon"  # the request's field for it
 _PHRASE_ALONE = re.compile(rf"(?P<phrase>{PHRASE}) ?(?P<end>[.!?…]*)")

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from extras.starter.corpus import MadeCorpus, make_corpus
-from extras.starter.recipes import StarterRequest
-from models.bundle import Bundle
-from models.command import say
-from models.errors import ConfigError
-from models.folders import write_text
-from service.text.languages import NAMES, bare_code, is_language_code, language_name
+from tandem.extras.starter.corpus import MadeCorpus, make_corpus
+from tandem.extras.starter.recipes import StarterRequest
+from tandem.models.bundle import Bundle
+from tandem.models.command import say
+from tandem.models.errors import ConfigError
+from tandem.models.folders import write_text
+from tandem.service.text.languages import NAMES, bare_code, is_language_code, language_name
 
 _COMPRESSED = (".xz", ".gz", ".bz2")
 
@@ -78,7 +78,7 @@ def _of_memory(job: StarterRequest, bundle: Bundle | None) -> StarterRequest:
         ConfigError: the languages are not given, the memory cannot be read or has none of their pairs, or one of the
             files is there already.
     """
-    from service.text.tmx import TmxError, read_tmx  # needs lxml, which machines that only train may lack
+    from tandem.service.text.tmx import TmxError, read_tmx  # needs lxml, which machines that only train may lack
 
     source, target = (given or own for given, own in zip(job.languages, _of_bundle(bundle), strict=True))
     if not source or not target:

@@ -6,21 +6,21 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from extras.starter.holdout import Splits, hold_out
-from extras.starter.recipes import (
+from tandem.extras.starter.holdout import Splits, hold_out
+from tandem.extras.starter.recipes import (
     DraftRecipe,
     StarterRequest,
     base_recipe,
     recipe_from_bundle,
     recipe_from_scratch,
 )
-from extras.starter.sizes import Amount, held_out
-from extras.starter.text import Screened, screen
-from models.bundle.manifest import NAME
-from models.errors import ConfigError, CorpusError
-from models.folders import is_vacant, whole_folder
-from training.data.config import SPLITS
-from training.data.corpus import file_digest, file_names
+from tandem.extras.starter.sizes import Amount, held_out
+from tandem.extras.starter.text import Screened, screen
+from tandem.models.bundle.manifest import NAME
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.folders import is_vacant, whole_folder
+from tandem.training.data.config import SPLITS
+from tandem.training.data.corpus import file_digest, file_names
 
 ORIGIN = "origin.json"  # beside the text; also says that the folder may be made anew
 LEAST, LEAST_TO_TUNE = 1000, 100  # pairs

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from extras.starter.text import Pair
-from models.errors import CorpusError
+from tandem.extras.starter.text import Pair
+from tandem.models.errors import CorpusError
 
 LARGEST = 10  # pairs that stay together and may still be held out: what is said so often is no test
 

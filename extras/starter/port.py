@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
-EXTRA = Extra(name="starter", commands={"new": ("extras.starter.command:new", "Begin with text of your own")})
+EXTRA = Extra(name="starter", commands={"new": ("tandem.extras.starter.command:new", "Begin with text of your own")})

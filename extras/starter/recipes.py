@@ -15,15 +15,15 @@ import tomlkit
 import typer
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from extras.starter import sizes
-from extras.starter.sizes import Amount, Schedule
-from extras.starter.text import LONGEST, RATIO, Screened
-from models.architectures.registry import ARCHITECTURES, FORMER
-from models.bundle import Bundle
-from models.errors import ConfigError
-from training.data.config import CorpusConfig
-from training.data.corpus import file_names
-from training.recipe import Recipe, recipe_from_mapping
+from tandem.extras.starter import sizes
+from tandem.extras.starter.sizes import Amount, Schedule
+from tandem.extras.starter.text import LONGEST, RATIO, Screened
+from tandem.models.architectures.registry import ARCHITECTURES, FORMER
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.training.data.config import CorpusConfig
+from tandem.training.data.corpus import file_names
+from tandem.training.recipe import Recipe, recipe_from_mapping
 
 ARCHITECTURE = "convs2s"
 """Learns most from few updates, and trains and decodes fastest (docs/results.md)."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from extras.starter.text import Pair, character_count, estimated_tokens
+from tandem.extras.starter.text import Pair, character_count, estimated_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from models.errors import CorpusError
-from training.data.config import DataConfig, FilterConfig
-from training.data.corpus import clean_line, read_parallel
-from training.data.filters import PairFilter
+from tandem.models.errors import CorpusError
+from tandem.training.data.config import DataConfig, FilterConfig
+from tandem.training.data.corpus import clean_line, read_parallel
+from tandem.training.data.filters import PairFilter
 
 Pair = tuple[str, str]  # source, target
 

@@ -11,21 +11,21 @@ from typing import Annotated
 
 import typer
 
-from deploy.report import console, say, table
-from extras.sweep.grid import PlannedRun, planned
-from extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
-from extras.sweep.table import Row, ranked
-from models.command import AsJson, CorporaFolder, RecipeFile, report
-from models.folders import write_text
-from service.runtimes.torch import device_search
-from service.telemetry.cgroups import usable_cores
-from training.data.ancestry import chosen_start
-from training.experiment import ExperimentOptions
-from training.loop.commands import Device, Launch, prepare_recipe, train_recipe
-from training.loop.divergence import DivergenceError
-from training.loop.trainer import Run, is_over
-from training.quality.significance import DRAWS
-from training.recipe import Recipe, load_recipe
+from tandem.deploy.report import console, say, table
+from tandem.extras.sweep.grid import PlannedRun, planned
+from tandem.extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
+from tandem.extras.sweep.table import Row, ranked
+from tandem.models.command import AsJson, CorporaFolder, RecipeFile, report
+from tandem.models.folders import write_text
+from tandem.service.runtimes.torch import device_search
+from tandem.service.telemetry.cgroups import usable_cores
+from tandem.training.data.ancestry import chosen_start
+from tandem.training.experiment import ExperimentOptions
+from tandem.training.loop.commands import Device, Launch, prepare_recipe, train_recipe
+from tandem.training.loop.divergence import DivergenceError
+from tandem.training.loop.trainer import Run, is_over
+from tandem.training.quality.significance import DRAWS
+from tandem.training.recipe import Recipe, load_recipe
 
 _INTERRUPTED = 130
 

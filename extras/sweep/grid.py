@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
-from models.errors import ConfigError
-from training.data.summary import differences, identity_of, listed_differences
-from training.experiment import Experiment
-from training.recipe import Recipe, load_recipe
+from tandem.models.errors import ConfigError
+from tandem.training.data.summary import differences, identity_of, listed_differences
+from tandem.training.experiment import Experiment
+from tandem.training.recipe import Recipe, load_recipe
 
 AS_IT_IS = "recipe"
 """The one combination of a sweep over seeds alone."""

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.architectures.registry import build_model
-from models.config import load_dataclass, to_mapping
-from models.errors import CheckpointError, ConfigError
-from models.folders import write_text
-from service.runtimes.torch import device_search
-from training.checkpoint import load_into, load_model_tensors, read_progress
-from training.data.summary import PreparedSummary
-from training.loop.resuming import check_recipe
-from training.loop.trainer import Run, is_over
-from training.loop.validation import DecodedText, TextValidator
-from training.recipe import Recipe
+from tandem.models.architectures.registry import build_model
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.models.folders import write_text
+from tandem.service.runtimes.torch import device_search
+from tandem.training.checkpoint import load_into, load_model_tensors, read_progress
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.loop.resuming import check_recipe
+from tandem.training.loop.trainer import Run, is_over
+from tandem.training.loop.validation import DecodedText, TextValidator
+from tandem.training.recipe import Recipe
 
 FILE = "outcome.json"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from service.ports import Extra
+from tandem.service.ports import Extra
 
 EXTRA = Extra(
     name="sweep",
-    commands={"sweep": ("extras.sweep.command:sweep", "Train a recipe with each combination of some values")},
+    commands={"sweep": ("tandem.extras.sweep.command:sweep", "Train a recipe with each combination of some values")},
 )

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from statistics import mean, stdev
 
-from extras.sweep.outcomes import Outcome
-from training.quality.metrics import corpus_metrics
-from training.quality.significance import ComparedScore, Counts
-from training.recipe import Recipe
+from tandem.extras.sweep.outcomes import Outcome
+from tandem.training.quality.metrics import corpus_metrics
+from tandem.training.quality.significance import ComparedScore, Counts
+from tandem.training.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import additive_mask, attend, by_sentence
-from models.architectures.layers.dropout import Dropout
-from models.architectures.layers.embedding import PositionEmbedding, narrowed
-from models.architectures.layers.gradient import scale_gradient
-from models.architectures.layers.linear import GatedConvolution, Linear
-from models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
-from models.architectures.records import Memory, State, memory, rows
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.architectures.layers.attention import additive_mask, attend, by_sentence
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.layers.embedding import PositionEmbedding, narrowed
+from tandem.models.architectures.layers.gradient import scale_gradient
+from tandem.models.architectures.layers.linear import GatedConvolution, Linear
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
+from tandem.models.architectures.records import Memory, State, memory, rows
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 HALF = math.sqrt(0.5)
 

@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import (
+from tandem.models.architectures.layers.attention import (
     FeedForward,
     SelfAttention,
     additive_mask,
@@ -27,14 +27,14 @@ from models.architectures.layers.attention import (
     by_sentence,
     split_heads,
 )
-from models.architectures.layers.dropout import Dropout
-from models.architectures.layers.embedding import PositionEmbedding, narrowed
-from models.architectures.layers.gradient import scale_gradient
-from models.architectures.layers.linear import GatedConvolution, Linear
-from models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
-from models.architectures.records import Memory, State, memory, pool, rows
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.layers.embedding import PositionEmbedding, narrowed
+from tandem.models.architectures.layers.gradient import scale_gradient
+from tandem.models.architectures.layers.linear import GatedConvolution, Linear
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
+from tandem.models.architectures.records import Memory, State, memory, pool, rows
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 Paths = Literal["cnn", "san", "both"]
 HALF = math.sqrt(0.5)

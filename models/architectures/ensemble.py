@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.architectures.protocol import (
+from tandem.models.architectures.protocol import (
     ModelConfig,
     Padded,
     Seq2SeqModel,
@@ -28,10 +28,10 @@ from models.architectures.protocol import (
     feature_widths,
     max_positions,
 )
-from models.architectures.records import Memory, Record, State
-from models.architectures.single import SINGLE, load_from, stored_keys
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.architectures.records import Memory, Record, State
+from tandem.models.architectures.single import SINGLE, load_from, stored_keys
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 AnyModel = Seq2SeqModel[Any, Any]
 ARCHITECTURE = "ensemble"  # its name in the registry

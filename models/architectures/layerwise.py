@@ -23,7 +23,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import (
+from tandem.models.architectures.layers.attention import (
     FeedForward,
     KeyValueMemory,
     KeyValueState,
@@ -39,11 +39,11 @@ from models.architectures.layers.attention import (
     shared_logits,
     split_heads,
 )
-from models.architectures.layers.dropout import Dropout
-from models.architectures.layers.embedding import PositionEmbedding, narrowed
-from models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, mean_by_source
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.layers.embedding import PositionEmbedding, narrowed
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, mean_by_source
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import additive_mask, weighted
-from models.architectures.layers.dropout import Dropout
-from models.architectures.layers.linear import Linear
-from models.architectures.layers.recurrent import Gru, GruCell, orthogonal_blocks
-from models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
-from models.architectures.records import Memory, State, memory, rows
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.architectures.layers.attention import additive_mask, weighted
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.layers.linear import Linear
+from tandem.models.architectures.layers.recurrent import Gru, GruCell, orthogonal_blocks
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
+from tandem.models.architectures.records import Memory, State, memory, rows
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 WINDOW = 3  # of the convolutional encoder
 

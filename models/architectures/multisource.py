@@ -24,14 +24,14 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import additive_mask, by_sentence, made_whole, typed_as, weighted
-from models.architectures.layers.dropout import Dropout
-from models.architectures.layers.linear import Linear
-from models.architectures.layers.recurrent import Gru, GruCell, Reset, orthogonal_cell
-from models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, feature_widths
-from models.architectures.records import Memory, State, memory, rows
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.architectures.layers.attention import additive_mask, by_sentence, made_whole, typed_as, weighted
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.layers.linear import Linear
+from tandem.models.architectures.layers.recurrent import Gru, GruCell, Reset, orthogonal_cell
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters, feature_widths
+from tandem.models.architectures.records import Memory, State, memory, rows
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 Strategy = Literal["concatenation", "flat", "hierarchical"]
 

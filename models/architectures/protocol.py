@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.architectures.records import Memory, State
+from tandem.models.architectures.records import Memory, State
 
 M = TypeVar("M", bound=Memory)
 S = TypeVar("S", bound=State)

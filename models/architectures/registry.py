@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from models.architectures.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig
-from models.architectures.protocol import ModelConfig, Seq2SeqModel
-from models.architectures.single import FORMER, SINGLE, Architectures, load_from, stored_keys
+from tandem.models.architectures.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig
+from tandem.models.architectures.protocol import ModelConfig, Seq2SeqModel
+from tandem.models.architectures.single import FORMER, SINGLE, Architectures, load_from, stored_keys
 
 ARCHITECTURES: Architectures = {**SINGLE, ARCHITECTURE: (EnsembleConfig, Ensemble)}
 

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from models.architectures.convs2s import ConvS2S, ConvS2SConfig
-from models.architectures.dpn import Dpn, DpnConfig
-from models.architectures.layerwise import Layerwise, LayerwiseConfig
-from models.architectures.memd import Memd, MemdConfig
-from models.architectures.multisource import MultiSource, MultiSourceConfig
-from models.architectures.protocol import ModelConfig, Seq2SeqModel
-from models.architectures.transformer import Transformer, TransformerConfig
-from models.config import load_dataclass
-from models.errors import ConfigError
+from tandem.models.architectures.convs2s import ConvS2S, ConvS2SConfig
+from tandem.models.architectures.dpn import Dpn, DpnConfig
+from tandem.models.architectures.layerwise import Layerwise, LayerwiseConfig
+from tandem.models.architectures.memd import Memd, MemdConfig
+from tandem.models.architectures.multisource import MultiSource, MultiSourceConfig
+from tandem.models.architectures.protocol import ModelConfig, Seq2SeqModel
+from tandem.models.architectures.transformer import Transformer, TransformerConfig
+from tandem.models.config import load_dataclass
+from tandem.models.errors import ConfigError
 
 Architectures: TypeAlias = Mapping[str, tuple[type[Any], type[Seq2SeqModel[Any, Any]]]]
 """Configuration and model by name."""

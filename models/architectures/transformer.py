@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import (
+from tandem.models.architectures.layers.attention import (
     Activation,
     FeedForward,
     KeyValueMemory,
@@ -25,13 +25,13 @@ from models.architectures.layers.attention import (
     by_sentence,
     split_heads,
 )
-from models.architectures.layers.dropout import Dropout
-from models.architectures.layers.embedding import PositionEmbedding, Positions, narrowed
-from models.architectures.layers.linear import Linear
-from models.architectures.layers.ssru import Ssru, SsruState
-from models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.layers.embedding import PositionEmbedding, Positions, narrowed
+from tandem.models.architectures.layers.linear import Linear
+from tandem.models.architectures.layers.ssru import Ssru, SsruState
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, Update, Weights, count_parameters
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 TransformerState = KeyValueState | SsruState
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from models.bundle.bundle import Bundle, StageReader, by_source
-from models.bundle.card import render_card
-from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, SHORTLIST, WEIGHTS, sha256
-from models.bundle.manifest import (
+from tandem.models.bundle.bundle import Bundle, StageReader, by_source
+from tandem.models.bundle.card import render_card
+from tandem.models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, SHORTLIST, WEIGHTS, sha256
+from tandem.models.bundle.manifest import (
     FORMAT,
     SCRATCH,
     Corpus,
@@ -17,7 +17,7 @@ from models.bundle.manifest import (
     Vocabularies,
     VocabularyFile,
 )
-from models.bundle.write import add_built, check_free, extend_bundle, named_vocabularies, write_bundle
+from tandem.models.bundle.write import add_built, check_free, extend_bundle, named_vocabularies, write_bundle
 
 __all__ = [
     "BUILT",

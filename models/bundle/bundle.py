@@ -11,17 +11,28 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from models.bundle.directions import direction, side_vocabularies, tag_faults, views
-from models.bundle.files import BUILT, CARD, GRAPHS, MANIFEST, MANIFEST_BYTES, PICKLED, WEIGHTS, sha256, unsafe, walk
-from models.bundle.manifest import Manifest, VocabularyFile, read_manifest
-from models.bundle.weights import check_weights, read_weights
-from models.config import load_dataclass
-from models.errors import BundleError, ConfigError, VocabularyError
-from models.search.graphs import Array, GraphSpecs, specs_from_json
-from models.search.shortlist import Shortlist
-from models.vocabulary import KINDS, Vocabulary
-from models.vocabulary.dictionary import Dictionary
-from models.vocabulary.edits import Operations
+from tandem.models.bundle.directions import direction, side_vocabularies, tag_faults, views
+from tandem.models.bundle.files import (
+    BUILT,
+    CARD,
+    GRAPHS,
+    MANIFEST,
+    MANIFEST_BYTES,
+    PICKLED,
+    WEIGHTS,
+    sha256,
+    unsafe,
+    walk,
+)
+from tandem.models.bundle.manifest import Manifest, VocabularyFile, read_manifest
+from tandem.models.bundle.weights import check_weights, read_weights
+from tandem.models.config import load_dataclass
+from tandem.models.errors import BundleError, ConfigError, VocabularyError
+from tandem.models.search.graphs import Array, GraphSpecs, specs_from_json
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.vocabulary import KINDS, Vocabulary
+from tandem.models.vocabulary.dictionary import Dictionary
+from tandem.models.vocabulary.edits import Operations
 
 Read = TypeVar("Read")
 StageReader: TypeAlias = Callable[[bytes], object]

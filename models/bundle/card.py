@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from models.bundle.manifest import ImportedFrom, Manifest
-from models.config import to_mapping
-from models.search.confidence import Confidence
+from tandem.models.bundle.manifest import ImportedFrom, Manifest
+from tandem.models.config import to_mapping
+from tandem.models.search.confidence import Confidence
 
 _TASKS = {"translate": "Translation", "summarize": "Summarisation", "postedit": "Automatic post-editing"}
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from models.bundle.manifest import Manifest
-from models.errors import ConfigError, VocabularyError
-from models.search.options import SearchOptions
-from models.vocabulary import TaggedVocabulary, Vocabulary, language_piece, untagged
+from tandem.models.bundle.manifest import Manifest
+from tandem.models.errors import ConfigError, VocabularyError
+from tandem.models.search.options import SearchOptions
+from tandem.models.vocabulary import TaggedVocabulary, Vocabulary, language_piece, untagged
 
 Pair = tuple[str, str]
 

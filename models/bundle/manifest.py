@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from models.config import load_dataclass, to_mapping
-from models.errors import ConfigError, TandemError
-from models.search.confidence import Confidence
-from models.search.options import SearchOptions
-from models.vocabulary import VocabularyKind
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import ConfigError, TandemError
+from tandem.models.search.confidence import Confidence
+from tandem.models.search.options import SearchOptions
+from tandem.models.vocabulary import VocabularyKind
 
 FORMAT = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[A-Za-z0-9][A-Za-z0-9._-]{0,49})?")

@@ -9,7 +9,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save
 
-from models.search.graphs import Array
+from tandem.models.search.graphs import Array
 
 _STORED = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "BOOL": "?"}
 _HALF_MAX = float(np.finfo(np.float16).max)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from models.bundle.bundle import Bundle
-from models.bundle.card import render_card
-from models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256, unsafe, walk
-from models.bundle.manifest import Manifest, Vocabularies, VocabularyFile
-from models.bundle.weights import half_precision, write_weights
-from models.errors import BundleError
-from models.folders import whole_folder
-from models.search.graphs import Array
-from models.vocabulary import KINDS, Vocabulary
+from tandem.models.bundle.bundle import Bundle
+from tandem.models.bundle.card import render_card
+from tandem.models.bundle.files import BUILT, CARD, MANIFEST, WEIGHTS, sha256, unsafe, walk
+from tandem.models.bundle.manifest import Manifest, Vocabularies, VocabularyFile
+from tandem.models.bundle.weights import half_precision, write_weights
+from tandem.models.errors import BundleError
+from tandem.models.folders import whole_folder
+from tandem.models.search.graphs import Array
+from tandem.models.vocabulary import KINDS, Vocabulary
 
 Content = bytes | Path  # a file's content, or the file to copy
 _OWN = (MANIFEST, CARD)

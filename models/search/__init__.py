@@ -8,9 +8,9 @@ while len(batch):
 
 from __future__ import annotations
 
-from models.search.align import align
-from models.search.batch import DecodeBatch
-from models.search.graphs import (
+from tandem.models.search.align import align
+from tandem.models.search.batch import DecodeBatch
+from tandem.models.search.graphs import (
     Array,
     Graphs,
     GraphSpec,
@@ -20,10 +20,10 @@ from models.search.graphs import (
     specs_from_json,
     specs_to_json,
 )
-from models.search.hypotheses import Counters, Finished, Hypothesis, Sentence, SentenceError
-from models.search.offline import Failed, OfflineDecoder, translate_batch
-from models.search.options import Sampling, SearchOptions
-from models.search.start import Batch, SearchingGraphs, start_batch
+from tandem.models.search.hypotheses import Counters, Finished, Hypothesis, Sentence, SentenceError
+from tandem.models.search.offline import Failed, OfflineDecoder, translate_batch
+from tandem.models.search.options import Sampling, SearchOptions
+from tandem.models.search.start import Batch, SearchingGraphs, start_batch
 
 __all__ = [
     "Array",

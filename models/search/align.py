@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search.graphs import Array, Graphs, align_steps
-from models.search.hypotheses import Ended, Hypothesis
-from models.search.model import encode_inputs
-from models.search.options import SearchOptions
-from models.search.ranking import coverage, rank
-from models.search.tensors import Tensors, blank, padded_length, slots_for
-from models.vocabulary.base import BOS, PAD
+from tandem.models.search.graphs import Array, Graphs, align_steps
+from tandem.models.search.hypotheses import Ended, Hypothesis
+from tandem.models.search.model import encode_inputs
+from tandem.models.search.options import SearchOptions
+from tandem.models.search.ranking import coverage, rank
+from tandem.models.search.tensors import Tensors, blank, padded_length, slots_for
+from tandem.models.vocabulary.base import BOS, PAD
 
 Attention = tuple[Array, ...]  # per source, target steps (EOS included) x source tokens
 

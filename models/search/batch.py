@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.errors import OptionError
-from models.search import beam
-from models.search.align import Attention, attend, ranked
-from models.search.graphs import Graphs, source_specs
-from models.search.hypotheses import Admitted, Counters, Ended, Finished, Hypothesis, Sentence
-from models.search.model import Model
-from models.search.ranking import is_over
-from models.search.running import Running, advance, merge, select, start
-from models.search.shortlist import Shortlist
-from models.vocabulary.base import BOS, EOS
+from tandem.models.errors import OptionError
+from tandem.models.search import beam
+from tandem.models.search.align import Attention, attend, ranked
+from tandem.models.search.graphs import Graphs, source_specs
+from tandem.models.search.hypotheses import Admitted, Counters, Ended, Finished, Hypothesis, Sentence
+from tandem.models.search.model import Model
+from tandem.models.search.ranking import is_over
+from tandem.models.search.running import Running, advance, merge, select, start
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.vocabulary.base import BOS, EOS
 
 LEAST_OCCUPANCY = 0.75  # below this share of occupied places, the batch is copied without the empty ones
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search.graphs import Array
-from models.search.hypotheses import Ended
+from tandem.models.search.graphs import Array
+from tandem.models.search.hypotheses import Ended
 
 _GROWTH = 32  # tokens by which the room for hypotheses grows
 

@@ -34,8 +34,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import ConfigError
-from models.search.hypotheses import Hypothesis
+from tandem.models.errors import ConfigError
+from tandem.models.search.hypotheses import Hypothesis
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search.beam import Live
-from models.search.hypotheses import Admitted
-from models.search.repetition import may_repeat, repeating
+from tandem.models.search.beam import Live
+from tandem.models.search.hypotheses import Admitted
+from tandem.models.search.repetition import may_repeat, repeating
 
 FREE = -1
 

@@ -33,7 +33,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import BundleError
+from tandem.models.errors import BundleError
 
 Array: TypeAlias = NDArray[Any]
 GRAPHS_FORMAT = 1

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import DecodingError, OptionError
-from models.search.graphs import Array
-from models.search.options import SearchOptions
+from tandem.models.errors import DecodingError, OptionError
+from tandem.models.search.graphs import Array
+from tandem.models.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)

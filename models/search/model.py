@@ -9,8 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from models.search.graphs import Array, Graphs, GraphSpecs, TensorSpec, align_steps, source_specs, vocabulary_size
-from models.search.tensors import Tensors, padded_length, stack
+from tandem.models.search.graphs import (
+    Array,
+    Graphs,
+    GraphSpecs,
+    TensorSpec,
+    align_steps,
+    source_specs,
+    vocabulary_size,
+)
+from tandem.models.search.tensors import Tensors, padded_length, stack
 
 
 @dataclass(frozen=True, slots=True, eq=False)

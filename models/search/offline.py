@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, cast
 
-from models.errors import DeviceLost
-from models.search.graphs import Array, Graphs
-from models.search.hypotheses import Counters, Hypothesis, Sentence
-from models.search.options import SearchOptions
-from models.search.shortlist import Shortlist
-from models.search.start import Batch, slots_of, start_batch
-from models.vocabulary.base import BOS, EOS
+from tandem.models.errors import DeviceLost
+from tandem.models.search.graphs import Array, Graphs
+from tandem.models.search.hypotheses import Counters, Hypothesis, Sentence
+from tandem.models.search.options import SearchOptions
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.search.start import Batch, slots_of, start_batch
+from tandem.models.vocabulary.base import BOS, EOS
 
 TOKEN_BUDGET = 8192
 WINDOW = 2048

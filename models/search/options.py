@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from models.errors import OptionError
-from models.vocabulary.base import BOS, EOS, PAD
+from tandem.models.errors import OptionError
+from tandem.models.vocabulary.base import BOS, EOS, PAD
 
 LENGTH_PENALTY_FORMS = ("power", "gnmt", "none")
 RATIO_ALLOWANCE = 10  # tokens on top of a maximum ratio, so that short sources are not cut

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.search.graphs import Array
-from models.search.hypotheses import Admitted, Ended, Hypothesis
-from models.search.options import SearchOptions
+from tandem.models.search.graphs import Array
+from tandem.models.search.hypotheses import Admitted, Ended, Hypothesis
+from tandem.models.search.options import SearchOptions
 
 COVERAGE_FLOOR = 1e-6  # attention received by a source token that nothing looked at: keeps the logarithm finite
 

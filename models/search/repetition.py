@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search.beam import Live
-from models.search.hypotheses import Admitted, Sentence
+from tandem.models.search.beam import Live
+from tandem.models.search.hypotheses import Admitted, Sentence
 
 LONGEST_PERIOD = 12
 """Tokens of the longest stretch whose rounds are counted."""

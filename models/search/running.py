@@ -13,14 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search import beam
-from models.search.beam import Candidates, Live
-from models.search.constraints import constrain
-from models.search.graphs import Array
-from models.search.hypotheses import Admitted, Counters, Ended, SentenceError
-from models.search.model import Model
-from models.search.sampling import draw, log_sum_exp
-from models.search.tensors import Tensors, blank, fit, fresh_slots, join, padded_length, seen_slots, slots_for, take
+from tandem.models.search import beam
+from tandem.models.search.beam import Candidates, Live
+from tandem.models.search.constraints import constrain
+from tandem.models.search.graphs import Array
+from tandem.models.search.hypotheses import Admitted, Counters, Ended, SentenceError
+from tandem.models.search.model import Model
+from tandem.models.search.sampling import draw, log_sum_exp
+from tandem.models.search.tensors import (
+    Tensors,
+    blank,
+    fit,
+    fresh_slots,
+    join,
+    padded_length,
+    seen_slots,
+    slots_for,
+    take,
+)
 
 ENCODE_STRETCH, ENCODE_SLACK = 1.5, 8  # sources are encoded together up to 1.5 x shortest + 8 tokens
 

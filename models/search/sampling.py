@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search.beam import Candidates, Live
-from models.search.graphs import Array
-from models.search.hypotheses import Admitted
-from models.search.options import Sampling
+from tandem.models.search.beam import Candidates, Live
+from tandem.models.search.graphs import Array
+from tandem.models.search.hypotheses import Admitted
+from tandem.models.search.options import Sampling
 
 
 def log_sum_exp(logits_RV: Array) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
-from models.errors import BundleError
+from tandem.models.errors import BundleError
 
 SHORTLIST_FORMAT = 1
 WITH_SHORTLIST = ", with shortlist"  # how the manifest names test sets whose scores were measured with one

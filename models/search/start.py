@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from models.search.batch import DecodeBatch
-from models.search.graphs import Array, Graphs, GraphSpecs
-from models.search.hypotheses import Counters, Finished, Sentence
-from models.search.shortlist import Shortlist
-from models.vocabulary.base import BOS, EOS
+from tandem.models.search.batch import DecodeBatch
+from tandem.models.search.graphs import Array, Graphs, GraphSpecs
+from tandem.models.search.hypotheses import Counters, Finished, Sentence
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.vocabulary.base import BOS, EOS
 
 
 class Batch(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search.graphs import Array, TensorSpec
+from tandem.models.search.graphs import Array, TensorSpec
 
 SLOT_BLOCK = 16  # pools grow and shrink by this many slots, so that shapes repeat and sums of rows do not change
 Tensors = dict[str, Array]

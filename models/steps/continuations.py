@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from models.steps.numbers import SPARE, block_width
+from tandem.models.steps.numbers import SPARE, block_width
 
 Count = Any  # of candidates: a number, or a tensor where a graph is run or traced
 

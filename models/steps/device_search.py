@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import torch
 
-from models.search.start import SearchingGraphs
-from models.steps.torch_graphs import AnyModel
+from tandem.models.search.start import SearchingGraphs
+from tandem.models.steps.torch_graphs import AnyModel
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import threading
 
 import torch
 
-from models.errors import ConfigError, DeviceLost
+from tandem.models.errors import ConfigError, DeviceLost
 
 CAPTURING = threading.RLock()
 """Held while a graph is captured: there may be one at a time in a process, and none while a device is waited for."""

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 import torch
 from torch import Tensor, nn
 
-from models.architectures.protocol import ModelConfig, feature_widths
-from models.architectures.registry import build_model, load_config, stored_keys
-from models.bundle import Bundle
-from models.errors import BundleError
-from models.steps.torch_graphs import AnyModel
+from tandem.models.architectures.protocol import ModelConfig, feature_widths
+from tandem.models.architectures.registry import build_model, load_config, stored_keys
+from tandem.models.bundle import Bundle
+from tandem.models.errors import BundleError
+from tandem.models.steps.torch_graphs import AnyModel
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:

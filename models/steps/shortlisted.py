@@ -16,8 +16,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from models.steps.continuations import without
-from models.steps.numbers import GRID, SPREAD
+from tandem.models.steps.continuations import without
+from tandem.models.steps.numbers import GRID, SPREAD
 
 
 def best_listed(

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.architectures.protocol import Padded, Seq2SeqModel, feature_widths
-from models.architectures.records import Memory, State
-from models.search.graphs import Array, GraphSpec, TensorSpec
-from models.steps.continuations import best_continuations
-from models.steps.devices import lost
-from models.steps.shortlisted import best_listed, mean_logit
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, feature_widths
+from tandem.models.architectures.records import Memory, State
+from tandem.models.search.graphs import Array, GraphSpec, TensorSpec
+from tandem.models.steps.continuations import best_continuations
+from tandem.models.steps.devices import lost
+from tandem.models.steps.shortlisted import best_listed, mean_logit
 
 GRAPH_NAMES = ("encode", "step", "step_logits", "align", "step_shortlist")
 AnyModel = Seq2SeqModel[Any, Any]

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from models.bundle import Bundle
-from models.search.hypotheses import Hypothesis
-from models.search.options import SearchOptions
-from models.text import normalise
-from models.vocabulary import BOS, EOS, PAD, UNK, Vocabulary, WordVocabulary
-from models.vocabulary.dictionary import Dictionary
-from models.vocabulary.edits import Operations, apply, origins
+from tandem.models.bundle import Bundle
+from tandem.models.search.hypotheses import Hypothesis
+from tandem.models.search.options import SearchOptions
+from tandem.models.text import normalise
+from tandem.models.vocabulary import BOS, EOS, PAD, UNK, Vocabulary, WordVocabulary
+from tandem.models.vocabulary.dictionary import Dictionary
+from tandem.models.vocabulary.edits import Operations, apply, origins
 
 TargetForm: TypeAlias = Literal["text", "edits"]
 

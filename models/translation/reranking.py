@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.bundle import Bundle
-from models.search.graphs import Graphs
-from models.search.hypotheses import Hypothesis
-from models.search.offline import Failed, NBest, OfflineDecoder
-from models.search.options import SearchOptions
-from models.text import as_read
-from models.translation.rendering import Renderer
-from models.vocabulary import Vocabulary
+from tandem.models.bundle import Bundle
+from tandem.models.search.graphs import Graphs
+from tandem.models.search.hypotheses import Hypothesis
+from tandem.models.search.offline import Failed, NBest, OfflineDecoder
+from tandem.models.search.options import SearchOptions
+from tandem.models.text import as_read
+from tandem.models.translation.rendering import Renderer
+from tandem.models.vocabulary import Vocabulary
 
 WEIGHT = 0.3
 """Of the channel model. On validation text of the shipped models 0.2 to 0.5 are alike, and 0.1 is nearly as good."""

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from models.search.graphs import Array
-from models.search.offline import Failed, NBest, OfflineDecoder
-from models.text import as_read, normalise
-from models.translation.rendering import Renderer
-from models.translation.reranking import Reranker
-from models.vocabulary import EOS, Vocabulary
+from tandem.models.search.graphs import Array
+from tandem.models.search.offline import Failed, NBest, OfflineDecoder
+from tandem.models.text import as_read, normalise
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.reranking import Reranker
+from tandem.models.vocabulary import EOS, Vocabulary
 
 Column: TypeAlias = Sequence[Any]  # lines of text (str), or feature matrices S x D (arrays)
 

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from typing import Literal
 
-from models.vocabulary.base import BOS, DELETE, EDITS, EOS, KEEP, PAD, PLACEHOLDERS, UNK, Vocabulary, language_piece
-from models.vocabulary.bytepairs import BytePairVocabulary
-from models.vocabulary.listed import ListedVocabulary
-from models.vocabulary.mapped import MappedVocabulary
-from models.vocabulary.pieces import SentencePieceVocabulary, train_sentencepiece
-from models.vocabulary.tagged import TaggedVocabulary, untagged
-from models.vocabulary.words import WordVocabulary
+from tandem.models.vocabulary.base import (
+    BOS,
+    DELETE,
+    EDITS,
+    EOS,
+    KEEP,
+    PAD,
+    PLACEHOLDERS,
+    UNK,
+    Vocabulary,
+    language_piece,
+)
+from tandem.models.vocabulary.bytepairs import BytePairVocabulary
+from tandem.models.vocabulary.listed import ListedVocabulary
+from tandem.models.vocabulary.mapped import MappedVocabulary
+from tandem.models.vocabulary.pieces import SentencePieceVocabulary, train_sentencepiece
+from tandem.models.vocabulary.tagged import TaggedVocabulary, untagged
+from tandem.models.vocabulary.words import WordVocabulary
 
 VocabularyKind = Literal["sentencepiece", "words", "mapped", "byte-pairs"]
 KINDS: dict[VocabularyKind, tuple[type[ListedVocabulary | SentencePieceVocabulary | WordVocabulary], str]] = {

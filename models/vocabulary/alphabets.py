@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection
 from types import MappingProxyType
 
-from models.errors import VocabularyError
+from tandem.models.errors import VocabularyError
 
 
 def _assigned(first: int, last: int) -> str:

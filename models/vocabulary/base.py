@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from models.errors import VocabularyError
+from tandem.models.errors import VocabularyError
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 PLACEHOLDERS = tuple(f"⟨ph{number}⟩" for number in range(16))

@@ -16,8 +16,8 @@ from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import Any, Self
 
-from models.errors import VocabularyError
-from models.vocabulary.listed import ListedVocabulary
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.listed import ListedVocabulary
 
 _CACHED = 20_000  # words; most text is made of far fewer
 _LAST = 0x33480  # beyond it Unicode has neither letters nor numbers

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from models.errors import VocabularyError
+from tandem.models.errors import VocabularyError
 
 
 def numbered_entries(content: bytes, kind: str) -> Iterator[tuple[int, list[str]]]:

@@ -19,8 +19,8 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import VocabularyError
-from models.vocabulary.pieces import BOUNDARY, SentencePieceVocabulary
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.pieces import BOUNDARY, SentencePieceVocabulary
 
 Ids = list[int]
 

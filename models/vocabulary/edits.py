@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from models.vocabulary.base import DELETE, KEEP, Vocabulary
+from tandem.models.vocabulary.base import DELETE, KEEP, Vocabulary
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from models.errors import VocabularyError
-from models.vocabulary.base import BOS, EOS, PAD, UNK, StoredVocabulary
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.base import BOS, EOS, PAD, UNK, StoredVocabulary
 
 LISTED_FORMAT = 1
 START = "⟨start⟩"

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import sentencepiece
 
-from models.errors import VocabularyError
-from models.vocabulary.listed import ListedVocabulary
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.listed import ListedVocabulary
 
 _BOUNDARY = "\u2581"
 

@@ -17,8 +17,17 @@ from typing import Self, TypeAlias
 
 import sentencepiece
 
-from models.errors import VocabularyError
-from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, StoredVocabulary, is_reserved, language_piece
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.base import (
+    BOS,
+    EOS,
+    PAD,
+    PLACEHOLDERS,
+    UNK,
+    StoredVocabulary,
+    is_reserved,
+    language_piece,
+)
 
 BOUNDARY = "\u2581"
 _SURROGATES = re.compile("[\ud800-\udfff]")

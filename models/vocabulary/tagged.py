@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from models.vocabulary.base import Vocabulary
+from tandem.models.vocabulary.base import Vocabulary
 
 
 class TaggedVocabulary(Vocabulary):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Self
 
-from models.errors import VocabularyError
-from models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, StoredVocabulary, is_reserved
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.base import BOS, EOS, PAD, PLACEHOLDERS, UNK, StoredVocabulary, is_reserved
 
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 

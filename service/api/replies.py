@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from service.text.faithful import Fault
-from service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage, WordConfidence
+from tandem.service.text.faithful import Fault
+from tandem.service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage, WordConfidence
 
 
 class CharacterRange(BaseModel):

@@ -25,8 +25,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from service.text.glossary import MAX_GLOSSARY
-from service.translation.requests import (
+from tandem.service.text.glossary import MAX_GLOSSARY
+from tandem.service.translation.requests import (
     MAX_OTHERS,
     Code,
     PosteditTask,
@@ -35,7 +35,7 @@ from service.translation.requests import (
     Terms,
     TranslateTask,
 )
-from service.translation.requests import Texts as AnyTexts
+from tandem.service.translation.requests import Texts as AnyTexts
 
 OBJECT_FIELDS = ("others", "sampling", "glossary")
 """Fields that hold an object: a form has them as JSON."""

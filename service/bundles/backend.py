@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.engine import Backend
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.engine import Backend
 
 _NARROW = ("float16", "bf16")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from models.bundle import Bundle
-from service.bundles.served import ServedModel
-from service.engine import Engine
-from service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
-from service.text.languages import base_code, is_language_code, language_name, match_language
+from tandem.models.bundle import Bundle
+from tandem.service.bundles.served import ServedModel
+from tandem.service.engine import Engine
+from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
+from tandem.service.text.languages import base_code, is_language_code, language_name, match_language
 
 Models = Mapping[str, tuple[ServedModel, ...]]
 """By name, a bundle once for every language that it translates into."""

@@ -18,17 +18,17 @@ from pathlib import Path
 
 import structlog
 
-from models.bundle import Bundle, StageReader
-from models.bundle.manifest import NAME, Manifest, read_manifest
-from models.errors import BundleError, ConfigError, TandemError
-from models.search import Graphs, start_batch
-from service.bundles.backend import backend_of
-from service.bundles.readiness import probe_job
-from service.bundles.switches import Switches
-from service.engine import Backend, Engine, alias_of
-from service.ports import extras, load
-from service.runtimes import Placement, memory_of, open_graphs, resolve_device
-from service.settings import Settings
+from tandem.models.bundle import Bundle, StageReader
+from tandem.models.bundle.manifest import NAME, Manifest, read_manifest
+from tandem.models.errors import BundleError, ConfigError, TandemError
+from tandem.models.search import Graphs, start_batch
+from tandem.service.bundles.backend import backend_of
+from tandem.service.bundles.readiness import probe_job
+from tandem.service.bundles.switches import Switches
+from tandem.service.engine import Backend, Engine, alias_of
+from tandem.service.ports import extras, load
+from tandem.service.runtimes import Placement, memory_of, open_graphs, resolve_device
+from tandem.service.settings import Settings
 
 _log = structlog.get_logger("tandem.loading")
 _MANIFEST = "manifest.json"

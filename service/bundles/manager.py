@@ -15,14 +15,22 @@ from typing import Any, Literal, TypeVar
 
 import structlog
 
-from models.bundle import Bundle
-from models.bundle.manifest import NAME
-from models.errors import BundleError, ConfigError, TandemError
-from service.bundles.loading import BundleFolder, OpenBundle, add_loaded, list_bundles, newest, open_bundle, prove
-from service.bundles.switches import Switch, Switches
-from service.engine import Draining, Engine, alias_of
-from service.errors import ModelInUse, ModelNotFound, ModelRefused
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.models.bundle.manifest import NAME
+from tandem.models.errors import BundleError, ConfigError, TandemError
+from tandem.service.bundles.loading import (
+    BundleFolder,
+    OpenBundle,
+    add_loaded,
+    list_bundles,
+    newest,
+    open_bundle,
+    prove,
+)
+from tandem.service.bundles.switches import Switch, Switches
+from tandem.service.engine import Draining, Engine, alias_of
+from tandem.service.errors import ModelInUse, ModelNotFound, ModelRefused
+from tandem.service.settings import Settings
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from models.bundle import Bundle
-from models.errors import TandemError
-from service.engine import Draining, Engine, Job, Overloaded
+from tandem.models.bundle import Bundle
+from tandem.models.errors import TandemError
+from tandem.service.engine import Draining, Engine, Job, Overloaded
 
 _PROBE = "1"  # one token or two in any vocabulary
 _PROBE_LENGTH = 4

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from models.bundle import Bundle
-from models.errors import VocabularyError
-from models.search import Hypothesis, SearchOptions
-from models.text import as_read, single_spaced
-from models.translation.rendering import Renderer
-from models.vocabulary import EDITS
-from service.text.foreign import Alphabet
+from tandem.models.bundle import Bundle
+from tandem.models.errors import VocabularyError
+from tandem.models.search import Hypothesis, SearchOptions
+from tandem.models.text import as_read, single_spaced
+from tandem.models.translation.rendering import Renderer
+from tandem.models.vocabulary import EDITS
+from tandem.service.text.foreign import Alphabet
 
 Ids = tuple[int, ...]
 """Tokens of a text, with the end of the sentence."""

@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.config import load_dataclass, to_mapping
-from models.errors import ConfigError
-from models.folders import complete_file
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import ConfigError
+from tandem.models.folders import complete_file
 
 _FILE = "models.json"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from service.engine.counters import EngineCounters, Histogram
-from service.engine.engine import Backend, Engine, EngineOptions, alias_of
-from service.engine.errors import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.engine.jobs import BatchKey, Decoded, Job, Load, Priority, Ticket
-from service.engine.scheduler import Scheduler, SchedulerLimits
+from tandem.service.engine.counters import EngineCounters, Histogram
+from tandem.service.engine.engine import Backend, Engine, EngineOptions, alias_of
+from tandem.service.engine.errors import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from tandem.service.engine.jobs import BatchKey, Decoded, Job, Load, Priority, Ticket
+from tandem.service.engine.scheduler import Scheduler, SchedulerLimits
 
 __all__ = [
     "Backend",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from models.search import Hypothesis, SearchOptions
-from service.engine.jobs import Job
+from tandem.models.search import Hypothesis, SearchOptions
+from tandem.service.engine.jobs import Job
 
 Key = tuple[str, SearchOptions, tuple[tuple[int, ...], ...]]
 

@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from models.errors import DeviceLost
-from models.search import Counters
-from service.engine.cache import ResultCache
-from service.engine.counters import EngineCounters
-from service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
-from service.engine.jobs import BatchKey, Decoded, Job, Load, Ticket
-from service.engine.scheduler import Scheduler
+from tandem.models.errors import DeviceLost
+from tandem.models.search import Counters
+from tandem.service.engine.cache import ResultCache
+from tandem.service.engine.counters import EngineCounters
+from tandem.service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
+from tandem.service.engine.jobs import BatchKey, Decoded, Job, Load, Ticket
+from tandem.service.engine.scheduler import Scheduler
 
 DecodedFuture = asyncio.Future[Decoded]
 Outcome = Decoded | Exception

@@ -17,16 +17,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
-from models.bundle import Bundle
-from models.search import Batch, Graphs, start_batch
-from models.search.shortlist import Shortlist
-from service.engine.cache import ResultCache
-from service.engine.dispatcher import DecodedFuture, Dispatcher
-from service.engine.errors import UnknownModel
-from service.engine.jobs import BatchKey, Decoded, Job
-from service.engine.scheduler import Scheduler, SchedulerLimits
-from service.engine.stalls import StallWatch
-from service.engine.worker import BatchFactory, Worker
+from tandem.models.bundle import Bundle
+from tandem.models.search import Batch, Graphs, start_batch
+from tandem.models.search.shortlist import Shortlist
+from tandem.service.engine.cache import ResultCache
+from tandem.service.engine.dispatcher import DecodedFuture, Dispatcher
+from tandem.service.engine.errors import UnknownModel
+from tandem.service.engine.jobs import BatchKey, Decoded, Job
+from tandem.service.engine.scheduler import Scheduler, SchedulerLimits
+from tandem.service.engine.stalls import StallWatch
+from tandem.service.engine.worker import BatchFactory, Worker
 
 Watch: TypeAlias = Callable[[int, Decoded], None]
 

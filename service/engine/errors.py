@@ -10,7 +10,7 @@ TandemError
 
 from __future__ import annotations
 
-from models.errors import TandemError
+from tandem.models.errors import TandemError
 
 
 class Overloaded(TandemError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.search import Hypothesis, SearchOptions, Sentence
+from tandem.models.search import Hypothesis, SearchOptions, Sentence
 
 # Predicted target tokens of a source of S tokens: what a translation rarely exceeds. A prediction that is too high
 # refuses work a little early; one that is too low lets the queue outgrow its bound in seconds.

@@ -24,8 +24,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from service.engine.errors import Overloaded
-from service.engine.jobs import BatchKey, Job, Load, Priority, Ticket
+from tandem.service.engine.errors import Overloaded
+from tandem.service.engine.jobs import BatchKey, Job, Load, Priority, Ticket
 
 _BUCKET_EDGES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)
 _SPARE_DEADLINES = 64  # those of sentences that left, kept before the heap is made anew without them

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import structlog
 
-from models.errors import DeviceLost
-from service.engine.dispatcher import Dispatcher
-from service.engine.errors import DecodingFailed
-from service.engine.worker import Worker
+from tandem.models.errors import DeviceLost
+from tandem.service.engine.dispatcher import Dispatcher
+from tandem.service.engine.errors import DecodingFailed
+from tandem.service.engine.worker import Worker
 
 _log = structlog.get_logger("tandem.engine")
 _LOOKS = 12  # that see the same call: counted, not timed, since a process that was stopped has not waited

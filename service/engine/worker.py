@@ -16,11 +16,11 @@ from typing import cast
 
 import structlog
 
-from models.errors import DeviceLost, OptionError
-from models.search import Batch, Finished, SentenceError
-from service.engine.dispatcher import Dispatcher
-from service.engine.errors import DecodingFailed, Draining, UnknownModel
-from service.engine.jobs import BatchKey, Decoded, Load, Ticket
+from tandem.models.errors import DeviceLost, OptionError
+from tandem.models.search import Batch, Finished, SentenceError
+from tandem.service.engine.dispatcher import Dispatcher
+from tandem.service.engine.errors import DecodingFailed, Draining, UnknownModel
+from tandem.service.engine.jobs import BatchKey, Decoded, Load, Ticket
 
 _log = structlog.get_logger("tandem.engine")
 

@@ -15,8 +15,8 @@ from typing import Any, cast
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.http.errors import HttpError
-from service.http.headers import SECURITY_HEADERS
+from tandem.service.http.errors import HttpError
+from tandem.service.http.headers import SECURITY_HEADERS
 
 OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")
 """Paths that are answered however many connections there are: those who run the service need them then."""

@@ -10,17 +10,17 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from fastapi import Depends, Request
 
-from service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
-from service.bundles.manager import ModelManager
-from service.bundles.readiness import Readiness
-from service.callers import ANONYMOUS, Access, Accounts, Caller, Memories, StoredGlossaries
-from service.engine import Engine, Priority
-from service.http.credentials import Sender, admin_of, caller_of, sender_of
-from service.http.intake import read_fields
-from service.settings import Settings
-from service.telemetry.metrics import Metrics
-from service.translation.requests import Context, Recall, priority_of
-from service.translation.texts import TextService
+from tandem.service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
+from tandem.service.bundles.manager import ModelManager
+from tandem.service.bundles.readiness import Readiness
+from tandem.service.callers import ANONYMOUS, Access, Accounts, Caller, Memories, StoredGlossaries
+from tandem.service.engine import Engine, Priority
+from tandem.service.http.credentials import Sender, admin_of, caller_of, sender_of
+from tandem.service.http.intake import read_fields
+from tandem.service.settings import Settings
+from tandem.service.telemetry.metrics import Metrics
+from tandem.service.translation.requests import Context, Recall, priority_of
+from tandem.service.translation.texts import TextService
 
 Fields = TypeVar("Fields")
 Resource = TypeVar("Resource")

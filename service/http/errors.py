@@ -18,11 +18,11 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from models.errors import OptionError, TandemError
-from service.api.wording import bound_of, quoted, shown
-from service.database import StorageError, StorageFull
-from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
-from service.errors import (
+from tandem.models.errors import OptionError, TandemError
+from tandem.service.api.wording import bound_of, quoted, shown
+from tandem.service.database import StorageError, StorageFull
+from tandem.service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from tandem.service.errors import (
     AdminRequired,
     GlossaryNotFound,
     InvalidOption,
@@ -35,7 +35,7 @@ from service.errors import (
     PairNotServed,
     TooLarge,
 )
-from service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
+from tandem.service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.http.errors import HttpError
-from service.settings import Settings
+from tandem.service.http.errors import HttpError
+from tandem.service.settings import Settings
 
 _ANY = "*"
 _SAFE = ("GET", "HEAD", "OPTIONS")

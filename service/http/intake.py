@@ -18,8 +18,8 @@ from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from service.api.schemas import LIST_FIELDS, OBJECT_FIELDS, names_of, read_object
-from service.http.errors import BadRequest, InvalidFields, invalid_fields, unsupported_media
+from tandem.service.api.schemas import LIST_FIELDS, OBJECT_FIELDS, names_of, read_object
+from tandem.service.http.errors import BadRequest, InvalidFields, invalid_fields, unsupported_media
 
 T = TypeVar("T")
 P = TypeVar("P")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from models.errors import ConfigError, TandemError
+from tandem.models.errors import ConfigError, TandemError
 
 _log = structlog.get_logger("tandem.server")
 _OTHER_FILES = 500  # beside connections: bundles, databases, uploads and their processes

@@ -11,16 +11,16 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from service.api.replies import (
+from tandem.service.api.replies import (
     PosteditReply,
     SentenceEvent,
     SummarizeReply,
     SummaryEvent,
     TranslateReply,
 )
-from service.translation.progress import Event
-from service.translation.requests import DecodeRequest, PosteditTask, SummarizeTask, TranslateTask
-from service.translation.results import DecodeResult, FinishedSentence
+from tandem.service.translation.progress import Event
+from tandem.service.translation.requests import DecodeRequest, PosteditTask, SummarizeTask, TranslateTask
+from tandem.service.translation.results import DecodeResult, FinishedSentence
 
 Model = TypeVar("Model", bound=BaseModel)
 

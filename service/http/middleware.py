@@ -16,17 +16,17 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.callers import Access
-from service.database import StorageError
-from service.engine import DecodingFailed, Draining, Overloaded
-from service.errors import TooLarge
-from service.http.connections import OPERATIONS
-from service.http.credentials import key_in_header
-from service.http.dialects.errors import in_dialect
-from service.http.errors import NotReady, body_timeout, reply_for
-from service.http.intake import IN_THREAD, JsonBounds
-from service.http.ports import BodyBounds
-from service.telemetry.metrics import CLIENT_GONE, Metrics
+from tandem.service.callers import Access
+from tandem.service.database import StorageError
+from tandem.service.engine import DecodingFailed, Draining, Overloaded
+from tandem.service.errors import TooLarge
+from tandem.service.http.connections import OPERATIONS
+from tandem.service.http.credentials import key_in_header
+from tandem.service.http.dialects.errors import in_dialect
+from tandem.service.http.errors import NotReady, body_timeout, reply_for
+from tandem.service.http.intake import IN_THREAD, JsonBounds
+from tandem.service.http.ports import BodyBounds
+from tandem.service.telemetry.metrics import CLIENT_GONE, Metrics
 
 _log = structlog.get_logger("tandem.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")

@@ -12,9 +12,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
-from service.api.examples import ERRORS
-from service.api.replies import ErrorBody, SentenceEvent, SummaryEvent
-from service.api.schemas import (
+from tandem.service.api.examples import ERRORS
+from tandem.service.api.replies import ErrorBody, SentenceEvent, SummaryEvent
+from tandem.service.api.schemas import (
     LIST_FIELDS,
     OBJECT_FIELDS,
     DetectRequest,
@@ -24,8 +24,8 @@ from service.api.schemas import (
     adapter_of,
     names_of,
 )
-from service.http.ports import KeyScheme, dialect_of, http_parts
-from service.settings import Settings
+from tandem.service.http.ports import KeyScheme, dialect_of, http_parts
+from tandem.service.settings import Settings
 
 FORM = "Form"
 """Ending of the name of a body's schema as forms have it: unknown fields are ignored there, not refused."""

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from starlette.routing import BaseRoute
 
-from service.ports import extras, load
-from service.settings import Settings
+from tandem.service.ports import extras, load
+from tandem.service.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

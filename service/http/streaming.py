@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.http.mapping import event_of
-from service.http.middleware import error_response
-from service.translation.progress import Event, Progress, Render
+from tandem.service.http.mapping import event_of
+from tandem.service.http.middleware import error_response
+from tandem.service.translation.progress import Event, Progress, Render
 
 KEEP_ALIVE = 10.0
 """Seconds of silence after which a comment is sent, so that nothing between server and client gives up."""

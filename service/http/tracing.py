@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from models.errors import ConfigError
-from service.http.connections import OPERATIONS
-from service.settings import Settings
-from service.telemetry.tracing import tracer_of_request
+from tandem.models.errors import ConfigError
+from tandem.service.http.connections import OPERATIONS
+from tandem.service.settings import Settings
+from tandem.service.telemetry.tracing import tracer_of_request
 
 if TYPE_CHECKING:
     from fastapi.telemetry import TelemetryConfig

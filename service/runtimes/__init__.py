@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import Graphs
-from service.runtimes.placement import Placement
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import Graphs
+from tandem.service.runtimes.placement import Placement
 
 RUNTIMES = ("onnx", "torchscript", "torch")
 _MISSING = "the runtime {!r} needs the package {!r}, which is not installed"
@@ -27,9 +27,9 @@ def resolve_device(runtime: str, device: str) -> str:
         raise ConfigError(f"runtime must be torch or onnx where device is {device!r}, but is {runtime!r}")
     try:
         if runtime == "onnx":
-            from service.runtimes.onnx import device_name
+            from tandem.service.runtimes.onnx import device_name
         else:
-            from service.runtimes.torch import device_name
+            from tandem.service.runtimes.torch import device_name
     except ModuleNotFoundError as error:
         raise ConfigError(_MISSING.format(runtime, error.name)) from error
     return device_name(device)
@@ -45,9 +45,9 @@ def memory_of(runtime: str, device: str) -> int | None:
     if device == "cpu":
         return None
     if runtime == "onnx":
-        from service.runtimes.onnx import total_memory
+        from tandem.service.runtimes.onnx import total_memory
     else:
-        from service.runtimes.torch import total_memory
+        from tandem.service.runtimes.torch import total_memory
     return total_memory(device)
 
 
@@ -74,15 +74,15 @@ def open_graphs(
     """
     try:
         if runtime == "onnx":
-            from service.runtimes.onnx import OnnxGraphs
+            from tandem.service.runtimes.onnx import OnnxGraphs
 
             return OnnxGraphs(bundle, precision, threads, (placement or Placement()).device)
         if runtime == "torchscript":
-            from service.runtimes.torchscript import TorchScriptGraphs
+            from tandem.service.runtimes.torchscript import TorchScriptGraphs
 
             return TorchScriptGraphs(bundle, threads)
         if runtime == "torch":
-            from service.runtimes.torch import open_torch_graphs
+            from tandem.service.runtimes.torch import open_torch_graphs
 
             return open_torch_graphs(bundle, threads, precision, placement or Placement())
     except ModuleNotFoundError as error:

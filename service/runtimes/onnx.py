@@ -14,9 +14,9 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when the library loads: this s
 
 import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
-from models.bundle import Bundle
-from models.errors import BundleError, ConfigError, DeviceLost
-from models.search import Array, GraphSpec, GraphSpecs
+from tandem.models.bundle import Bundle
+from tandem.models.errors import BundleError, ConfigError, DeviceLost
+from tandem.models.search import Array, GraphSpec, GraphSpecs
 
 Device: TypeAlias = tuple[str, int]
 """Its kind, ``cpu`` or ``cuda``, and its number."""

@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import torch
 
-from models.architectures.protocol import max_positions
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import Graphs
-from models.steps.device_search import DeviceCounters, DeviceSearch, OpenSearch, SearchRoom
-from models.steps.devices import check_device
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import AnyModel, TorchGraphs
-from service.ports import extras, load
-from service.runtimes.placement import Placement
+from tandem.models.architectures.protocol import max_positions
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import Graphs
+from tandem.models.steps.device_search import DeviceCounters, DeviceSearch, OpenSearch, SearchRoom
+from tandem.models.steps.devices import check_device
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
+from tandem.service.ports import extras, load
+from tandem.service.runtimes.placement import Placement
 
 TYPES = {"float32": torch.float32, "float16": torch.float16, "bf16": torch.bfloat16}
 _opened: weakref.WeakSet[TorchGraphs | DeviceSearch] = weakref.WeakSet()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import torch
 
-from models.bundle import Bundle
-from models.search import Array, GraphSpecs
+from tandem.models.bundle import Bundle
+from tandem.models.search import Array, GraphSpecs
 
 
 class TorchScriptGraphs:

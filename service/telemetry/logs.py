@@ -11,7 +11,7 @@ import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor
 
-from service.settings import Settings
+from tandem.service.settings import Settings
 
 _CLOCK = "%Y-%m-%d %H:%M:%SZ"
 

@@ -25,11 +25,11 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from service.bundles.readiness import Readiness
-from service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
-from service.engine.counters import SECONDS
-from service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
-from service.translation.texts import TextService
+from tandem.service.bundles.readiness import Readiness
+from tandem.service.engine import Engine, EngineCounters, Histogram, Priority, alias_of
+from tandem.service.engine.counters import SECONDS
+from tandem.service.telemetry.cgroups import affine_cores, cpu_quota, machine_memory, memory_limit
+from tandem.service.translation.texts import TextService
 
 _COUNTERS = {
     "steps": (
@@ -279,7 +279,7 @@ def _padding(counters: EngineCounters) -> Metric:
 
 def _gpu_memory() -> Iterator[Metric]:
     """Where torch runs models on a GPU; looked for only where its runtime was chosen."""
-    runtime = sys.modules.get("service.runtimes.torch")
+    runtime = sys.modules.get("tandem.service.runtimes.torch")
     used = runtime.device_memory() if runtime is not None else {}
     memory = GaugeMetricFamily("tandem_gpu_memory_bytes", "Memory of the GPU.", labels=("device", "kind"))
     for (device, kind), size in used.items():
@@ -289,7 +289,7 @@ def _gpu_memory() -> Iterator[Metric]:
 
 def _device_work() -> Iterator[Metric]:
     """What the torch runtime's own search has done, by device; looked for only where that runtime was chosen."""
-    runtime = sys.modules.get("service.runtimes.torch")
+    runtime = sys.modules.get("tandem.service.runtimes.torch")
     work = list(runtime.device_work()) if runtime is not None else []
     for name, text, label, count in _DEVICE_COUNTERS:
         labels = ("device",) if label is None else ("device", label)

@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from service.engine import Decoded, Engine, Job
-from service.engine.engine import Watch
+from tandem.service.engine import Decoded, Engine, Job
+from tandem.service.engine.engine import Watch
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer

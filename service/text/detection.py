@@ -20,9 +20,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.text import normalise
-from service.errors import TooLarge
-from service.text.languages import bare_code, base_code, match_language
+from tandem.models.text import normalise
+from tandem.service.errors import TooLarge
+from tandem.service.text.languages import bare_code, base_code, match_language
 
 _LOOKED_AT = 4_000  # characters; more change no guess, and hostile ones cost time
 _SHARPER = 2.0

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from service.text.layout import is_translatable
-from service.text.masking import Hidden, HiddenPlace, Masked, apart
-from service.text.spans import Span
+from tandem.service.text.layout import is_translatable
+from tandem.service.text.masking import Hidden, HiddenPlace, Masked, apart
+from tandem.service.text.spans import Span
 
 BROKEN = "\ufffd"
 _GROUPS = " .,'’\u00a0\u202f"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.text.spans import Span
+from tandem.service.text.spans import Span
 
 
 class CopiedForm(NamedTuple):

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 
-from models.text import as_read
-from models.vocabulary import Vocabulary
-from service.text.masking import Hidden, HiddenPlace, Masked
-from service.text.protect import has_unspaced
-from service.text.spans import Span, atoms
+from tandem.models.text import as_read
+from tandem.models.vocabulary import Vocabulary
+from tandem.service.text.masking import Hidden, HiddenPlace, Masked
+from tandem.service.text.protect import has_unspaced
+from tandem.service.text.spans import Span, atoms
 
 _CACHED = 1 << 16  # characters; all of Unicode has some 160,000, most texts under a hundred
 # What makes one emoji of several signs: with the sign before it, it is one thing.

@@ -23,11 +23,11 @@ from itertools import takewhile
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from models.text import normalise
-from service.errors import InvalidOption
-from service.text.masking import Hidden
-from service.text.protect import has_unspaced, is_unspaced
-from service.text.spans import JOINERS, Span, atoms
+from tandem.models.text import normalise
+from tandem.service.errors import InvalidOption
+from tandem.service.text.masking import Hidden
+from tandem.service.text.protect import has_unspaced, is_unspaced
+from tandem.service.text.spans import JOINERS, Span, atoms
 
 MAX_GLOSSARY, MAX_TERM = 5_000, 500
 """Terms of a glossary that comes with a request, and characters of a term."""

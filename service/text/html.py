@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
-from service.text.layout import is_translatable
-from service.text.markup import DEFAULTS, Kind, MarkupOptions, Token, scan_html, scan_xml
-from service.text.nesting import BLOCKS, DRAWN, Nesting
+from tandem.service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
+from tandem.service.text.layout import is_translatable
+from tandem.service.text.markup import DEFAULTS, Kind, MarkupOptions, Token, scan_html, scan_xml
+from tandem.service.text.nesting import BLOCKS, DRAWN, Nesting
 
 _KEPT_NAMES = """
     code iframe kbd listing math noembed noframes noscript plaintext pre samp script style svg textarea xmp

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from models.text import normalise
-from service.text.placing import Node, Pairs, Placing, Role, flat
-from service.text.spans import Span, trim
+from tandem.models.text import normalise
+from tandem.service.text.placing import Node, Pairs, Placing, Role, flat
+from tandem.service.text.spans import Span, trim
 
 WHITE_SPACE = " \t\n\f\r"
 """What HTML counts as white space: a run of it is shown as one space."""

@@ -15,10 +15,10 @@ from functools import cached_property
 from itertools import count
 from typing import Literal
 
-from models.text import BIDI
-from service.text.segmentation import split_sentences
-from service.text.spans import trim
-from service.text.splitting import Measure, split_long
+from tandem.models.text import BIDI
+from tandem.service.text.segmentation import split_sentences
+from tandem.service.text.spans import trim
+from tandem.service.text.splitting import Measure, split_long
 
 _BULLET = re.compile(
     r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\([a-z]\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?)\s+"

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from service.text.spans import Span, trim
+from tandem.service.text.spans import Span, trim
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _BOUNDARY = "\u2581"

@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from service.text.protect import is_unspaced
-from service.text.spans import Span
+from tandem.service.text.protect import is_unspaced
+from tandem.service.text.spans import Span
 
 MOST, MOST_LINKED, MOST_MARKS, MOST_CHARACTERS, MOST_DIGITS = 2, 3, 8, 12, 30
 """Rounds of words, words that nothing or a hyphen joins, punctuation, characters inside a word, and digits that are no

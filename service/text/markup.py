@@ -23,7 +23,7 @@ from xml.parsers import expat
 
 from turbohtml import TokenType, tokenize
 
-from models.errors import TandemError
+from tandem.models.errors import TandemError
 
 
 class MarkupError(TandemError):

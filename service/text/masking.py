@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from models.text import normalise, unbroken
-from service.text.spans import Span
+from tandem.models.text import normalise, unbroken
+from tandem.service.text.spans import Span
 
 _LINE_ENDS = re.compile(r"(\r\n?)")
 _PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from turbohtml import Element, Namespace, Node, parse_fragment
 
-from service.text.markup import Kind, MarkupError, MarkupOptions, Token
+from tandem.service.text.markup import Kind, MarkupError, MarkupOptions, Token
 
 _BLOCK_NAMES = """
     address area article aside base basefont bgsound blockquote body caption center col colgroup dd details dialog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.text.layout import Document, Part, split_lines
+from tandem.service.text.layout import Document, Part, split_lines
 
 
 @dataclass(frozen=True, slots=True)

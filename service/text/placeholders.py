@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence, Set
 
-from service.text.glossary import capitalised
-from service.text.masking import Hidden, Masked
-from service.text.protect import is_unspaced, literals
+from tandem.service.text.glossary import capitalised
+from tandem.service.text.masking import Hidden, Masked
+from tandem.service.text.protect import is_unspaced, literals
 
 
 def choose_placeholders(known: Sequence[str], masked: Masked, covered: Set[int]) -> tuple[str, ...] | None:

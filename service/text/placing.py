@@ -17,7 +17,7 @@ from enum import Enum
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from service.text.spans import WORD, Span, trim
+from tandem.service.text.spans import WORD, Span, trim
 
 Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 """Aligned words: characters (start, end) of the source and of the translation."""

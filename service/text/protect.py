@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 
 import re2  # type: ignore[import-untyped]
 
-from service.errors import InvalidOption
-from service.text.families import COPIED, NUMBERS, PLACEHOLDERS, CopiedForm, find_families, may_have_some
-from service.text.masking import Hidden, HiddenPlace, apart
-from service.text.spans import Span
+from tandem.service.errors import InvalidOption
+from tandem.service.text.families import COPIED, NUMBERS, PLACEHOLDERS, CopiedForm, find_families, may_have_some
+from tandem.service.text.masking import Hidden, HiddenPlace, apart
+from tandem.service.text.spans import Span
 
 KEPT = ("placeholders", "urls", "emails")
 """Kinds that come back as they are though nobody asked for it."""

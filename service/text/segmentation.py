@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 
 import sentencex  # type: ignore[import-untyped]
 
-from models.text import is_unread
+from tandem.models.text import is_unread
 
 _LOOKED_AT = 40  # characters at the end of a piece; more holds no abbreviation, and would cost time
 # A lone initial or title ("M. Dupont", "J. Doe") is never a sentence of its own.

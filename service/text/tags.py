@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from service.text.families import COPIED, PLACEHOLDERS, find_families
-from service.text.html import MOST_INLINE, HtmlDocument
-from service.text.inline import BlockBuilder
-from service.text.spans import Span
+from tandem.service.text.families import COPIED, PLACEHOLDERS, find_families
+from tandem.service.text.html import MOST_INLINE, HtmlDocument
+from tandem.service.text.inline import BlockBuilder
+from tandem.service.text.spans import Span
 
 _TAG = re.compile(
     r"""<(?P<end>/)?(?P<name>[A-Za-z][\w:.-]{0,100}|\d{1,3})(?:\s[^<>\n]{0,500})?(?<!/)>

@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from models.errors import TandemError
-from service.text.languages import MAX_CODE_LENGTH, base_code
+from tandem.models.errors import TandemError
+from tandem.service.text.languages import MAX_CODE_LENGTH, base_code
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _ANY = "*all*"  # TMX's word for a memory without one source language

@@ -22,13 +22,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search import Array, Hypothesis
-from models.vocabulary import EOS, Vocabulary, WordVocabulary
-from models.vocabulary.edits import Operations, origins
-from service.bundles.served import ServedModel
-from service.text.locating import locate, locate_words
-from service.text.protect import is_unspaced
-from service.text.spans import WORD, Span
+from tandem.models.search import Array, Hypothesis
+from tandem.models.vocabulary import EOS, Vocabulary, WordVocabulary
+from tandem.models.vocabulary.edits import Operations, origins
+from tandem.service.bundles.served import ServedModel
+from tandem.service.text.locating import locate, locate_words
+from tandem.service.text.protect import is_unspaced
+from tandem.service.text.spans import WORD, Span
 
 THRESHOLD = 0.6
 """Least product of both sides' shares with which words are a pair; half of it is enough for a written word's best."""

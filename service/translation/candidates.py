@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, TypeAlias
 
-from models.search import Hypothesis
-from service.bundles.served import ServedModel
-from service.engine import Decoded
-from service.text.faithful import Fault
-from service.text.loops import cut_loops
-from service.text.masking import Hidden, Masked
-from service.text.placeholders import cased, found_parts, restored
+from tandem.models.search import Hypothesis
+from tandem.service.bundles.served import ServedModel
+from tandem.service.engine import Decoded
+from tandem.service.text.faithful import Fault
+from tandem.service.text.loops import cut_loops
+from tandem.service.text.masking import Hidden, Masked
+from tandem.service.text.placeholders import cased, found_parts, restored
 
 Known: TypeAlias = Literal["memory", "stage"]
 """What has translations without decoding: the caller's translation memory, or a text stage."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from models.search import Hypothesis
-from models.search.confidence import Evidence
-from service.bundles.catalog import Route
-from service.bundles.served import ServedModel
-from service.text.spans import Span
-from service.translation.alignment import written_words
-from service.translation.candidates import Candidate
-from service.translation.results import WordConfidence
+from tandem.models.search import Hypothesis
+from tandem.models.search.confidence import Evidence
+from tandem.service.bundles.catalog import Route
+from tandem.service.bundles.served import ServedModel
+from tandem.service.text.spans import Span
+from tandem.service.translation.alignment import written_words
+from tandem.service.translation.candidates import Candidate
+from tandem.service.translation.results import WordConfidence
 
 _DIGITS = 3
 

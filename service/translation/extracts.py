@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from models.text import normalise
-from service.bundles.served import ServedModel, Tokeniser
-from service.text.extraction import extract
-from service.text.layout import is_translatable
-from service.text.segmentation import split_sentences
-from service.text.spans import Span, trim
-from service.translation.requests import SummarizeTask
-from service.translation.results import WrittenSentence, WrittenText
+from tandem.models.text import normalise
+from tandem.service.bundles.served import ServedModel, Tokeniser
+from tandem.service.text.extraction import extract
+from tandem.service.text.layout import is_translatable
+from tandem.service.text.segmentation import split_sentences
+from tandem.service.text.spans import Span, trim
+from tandem.service.translation.requests import SummarizeTask
+from tandem.service.translation.results import WrittenSentence, WrittenText
 
 MOST_SENTENCES = 3
 """Sentences of an extract, unless a request wants others; of short texts a third of theirs."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from models.text import is_unread
-from service.text.glossary import Glossary
-from service.text.masking import Hidden, HiddenPlace, Masked, merge
-from service.text.protect import Protector, always_kept
-from service.text.spans import Span
-from service.translation.requests import Context, DecodeRequest, TranslateTask
+from tandem.models.text import is_unread
+from tandem.service.text.glossary import Glossary
+from tandem.service.text.masking import Hidden, HiddenPlace, Masked, merge
+from tandem.service.text.protect import Protector, always_kept
+from tandem.service.text.spans import Span
+from tandem.service.translation.requests import Context, DecodeRequest, TranslateTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from models.search import SearchOptions
-from service.bundles.catalog import Catalog, Route
-from service.bundles.served import Ids, ServedModel
-from service.engine import Job, Priority
-from service.errors import InvalidOption, LanguageNotServed, PairNotServed
-from service.text.detection import Guess
-from service.text.languages import base_code
-from service.translation.requests import (
+from tandem.models.search import SearchOptions
+from tandem.service.bundles.catalog import Catalog, Route
+from tandem.service.bundles.served import Ids, ServedModel
+from tandem.service.engine import Job, Priority
+from tandem.service.errors import InvalidOption, LanguageNotServed, PairNotServed
+from tandem.service.text.detection import Guess
+from tandem.service.text.languages import base_code
+from tandem.service.translation.requests import (
     Context,
     DecodeRequest,
     RequestLimits,
@@ -21,7 +21,7 @@ from service.translation.requests import (
     TranslateTask,
     priority_of,
 )
-from service.translation.stages import Stages, Way, stage_makers
+from tandem.service.translation.stages import Stages, Way, stage_makers
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from service.engine import Decoded
-from service.engine.engine import Watch
-from service.text.spans import Span
-from service.translation.candidates import Candidate
-from service.translation.extracts import ExtractedText
-from service.translation.results import FinishedSentence, FinishedSummary
-from service.translation.summaries import SummarizedText, joined
-from service.translation.units import Attempt, ParsedText, Unit
+from tandem.service.engine import Decoded
+from tandem.service.engine.engine import Watch
+from tandem.service.text.spans import Span
+from tandem.service.translation.candidates import Candidate
+from tandem.service.translation.extracts import ExtractedText
+from tandem.service.translation.results import FinishedSentence, FinishedSummary
+from tandem.service.translation.summaries import SummarizedText, joined
+from tandem.service.translation.units import Attempt, ParsedText, Unit
 
 Event: TypeAlias = FinishedSentence | FinishedSummary
 Render: TypeAlias = Callable[[], Event | None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from models.text import normalise
-from service.text.languages import base_code
-from service.translation.requests import Recall, TranslateTask
-from service.translation.stages import recalled
-from service.translation.units import ParsedText, Unit
+from tandem.models.text import normalise
+from tandem.service.text.languages import base_code
+from tandem.service.translation.requests import Recall, TranslateTask
+from tandem.service.translation.stages import recalled
+from tandem.service.translation.units import ParsedText, Unit
 
 
 def recall(request: TranslateTask, memory: Recall | None, parsed: Sequence[ParsedText]) -> None:

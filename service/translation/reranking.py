@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from models.translation.reranking import ChannelModel
-from service.engine import Decoded, DecodingFailed, Engine, Job, UnknownModel
-from service.engine.engine import Watch, tell
-from service.telemetry import tracing
-from service.translation.plans import Plan
-from service.translation.turns import TurnThreads
+from tandem.models.translation.reranking import ChannelModel
+from tandem.service.engine import Decoded, DecodingFailed, Engine, Job, UnknownModel
+from tandem.service.engine.engine import Watch, tell
+from tandem.service.telemetry import tracing
+from tandem.service.translation.plans import Plan
+from tandem.service.translation.turns import TurnThreads
 
 
 async def decode_ranked(

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from service.engine import Decoded, Job
-from service.text.detection import Guess
-from service.text.faithful import Fault
-from service.text.spans import Span
+from tandem.service.engine import Decoded, Job
+from tandem.service.text.detection import Guess
+from tandem.service.text.faithful import Fault
+from tandem.service.text.spans import Span
 
 _DESCRIBED = {"use_attribute_docstrings": True}
 

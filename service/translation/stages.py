@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
-from models.bundle import Bundle
-from service.ports import extras, load
-from service.text.masking import Masked
+from tandem.models.bundle import Bundle
+from tandem.service.ports import extras, load
+from tandem.service.text.masking import Masked
 
 LONGEST_KNOWN = 200
 """Characters of a sentence that a stage may know; it is not asked about longer ones."""

@@ -14,22 +14,22 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from models.search import SearchOptions
-from models.text import normalise
-from service.bundles.served import Tokeniser
-from service.engine import Decoded, Job
-from service.telemetry import tracing
-from service.text.layout import is_translatable
-from service.text.masking import Masked
-from service.text.segmentation import split_sentences
-from service.text.spans import Span, trim
-from service.text.splitting import cut_to_limit, pack_sentences
-from service.translation.candidates import ENDS, Candidate, candidates_of_whole
-from service.translation.extracts import ExtractedText
-from service.translation.plans import Plan
-from service.translation.requests import SummarizeTask
-from service.translation.results import WrittenSentence, WrittenText
-from service.translation.writing import SentenceWriter
+from tandem.models.search import SearchOptions
+from tandem.models.text import normalise
+from tandem.service.bundles.served import Tokeniser
+from tandem.service.engine import Decoded, Job
+from tandem.service.telemetry import tracing
+from tandem.service.text.layout import is_translatable
+from tandem.service.text.masking import Masked
+from tandem.service.text.segmentation import split_sentences
+from tandem.service.text.spans import Span, trim
+from tandem.service.text.splitting import cut_to_limit, pack_sentences
+from tandem.service.translation.candidates import ENDS, Candidate, candidates_of_whole
+from tandem.service.translation.extracts import ExtractedText
+from tandem.service.translation.plans import Plan
+from tandem.service.translation.requests import SummarizeTask
+from tandem.service.translation.results import WrittenSentence, WrittenText
+from tandem.service.translation.writing import SentenceWriter
 
 _PARAGRAPH = re.compile(r"(\n\s*\n)")  # lines may be wrapped: only an empty one ends what it follows
 

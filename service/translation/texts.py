@@ -18,19 +18,19 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
 
-from service.bundles.catalog import Catalog, Route, require_code
-from service.bundles.served import Tokeniser
-from service.engine import Decoded, Engine, Job
-from service.errors import InvalidOption, LanguageNotServed, ModelNotFound
-from service.telemetry import tracing
-from service.text.detection import Detector, Guess
-from service.text.html import HtmlDocument
-from service.text.languages import base_code
-from service.text.markup import MarkupError, MarkupOptions
-from service.text.masking import Masked
-from service.translation.extracts import ExtractedText, is_made_for
-from service.translation.masker import Masker
-from service.translation.plans import (
+from tandem.service.bundles.catalog import Catalog, Route, require_code
+from tandem.service.bundles.served import Tokeniser
+from tandem.service.engine import Decoded, Engine, Job
+from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound
+from tandem.service.telemetry import tracing
+from tandem.service.text.detection import Detector, Guess
+from tandem.service.text.html import HtmlDocument
+from tandem.service.text.languages import base_code
+from tandem.service.text.markup import MarkupError, MarkupOptions
+from tandem.service.text.masking import Masked
+from tandem.service.translation.extracts import ExtractedText, is_made_for
+from tandem.service.translation.masker import Masker
+from tandem.service.translation.plans import (
     Plan,
     check_cost,
     guessed_route,
@@ -40,9 +40,9 @@ from service.translation.plans import (
     named_route,
     summary_route,
 )
-from service.translation.progress import Progress, tell_extracts, tell_rest, watch_sentences, watch_summaries
-from service.translation.recall import recall
-from service.translation.requests import (
+from tandem.service.translation.progress import Progress, tell_extracts, tell_rest, watch_sentences, watch_summaries
+from tandem.service.translation.recall import recall
+from tandem.service.translation.requests import (
     AUTO,
     NO_CONTEXT,
     Context,
@@ -54,13 +54,13 @@ from service.translation.requests import (
     check_size,
     request_seconds,
 )
-from service.translation.reranking import decode_ranked
-from service.translation.results import DecodeResult, Time, Usage, WrittenText
-from service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, recalled
-from service.translation.summaries import SummarizedText, write_summaries
-from service.translation.turns import TurnThreads
-from service.translation.units import ParsedText, Unit, parse_text
-from service.translation.writing import write_texts
+from tandem.service.translation.reranking import decode_ranked
+from tandem.service.translation.results import DecodeResult, Time, Usage, WrittenText
+from tandem.service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, recalled
+from tandem.service.translation.summaries import SummarizedText, write_summaries
+from tandem.service.translation.turns import TurnThreads
+from tandem.service.translation.units import ParsedText, Unit, parse_text
+from tandem.service.translation.writing import write_texts
 
 Task = TypeVar("Task", bound=DecodeRequest)
 

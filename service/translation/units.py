@@ -18,26 +18,26 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice, zip_longest
 
-from models.search import Hypothesis
-from models.text import normalise
-from service.bundles.served import ServedModel, Tokeniser
-from service.engine import Decoded, Job
-from service.errors import InvalidOption
-from service.text.faithful import BROKEN, ended_like, find_faults, to_hide
-from service.text.foreign import find_foreign
-from service.text.html import HtmlDocument
-from service.text.layout import Document, is_translatable
-from service.text.loops import cut_loops
-from service.text.masking import Hidden, Masked
-from service.text.parallel import ParallelDocument
-from service.text.placeholders import cased, choose_placeholders
-from service.text.splitting import Measure, split_long
-from service.text.tags import read_tags
-from service.translation.alignment import Alignment, align_sources
-from service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
-from service.translation.masker import Masker
-from service.translation.plans import Plan
-from service.translation.stages import StagedSentence, finished, prepared
+from tandem.models.search import Hypothesis
+from tandem.models.text import normalise
+from tandem.service.bundles.served import ServedModel, Tokeniser
+from tandem.service.engine import Decoded, Job
+from tandem.service.errors import InvalidOption
+from tandem.service.text.faithful import BROKEN, ended_like, find_faults, to_hide
+from tandem.service.text.foreign import find_foreign
+from tandem.service.text.html import HtmlDocument
+from tandem.service.text.layout import Document, is_translatable
+from tandem.service.text.loops import cut_loops
+from tandem.service.text.masking import Hidden, Masked
+from tandem.service.text.parallel import ParallelDocument
+from tandem.service.text.placeholders import cased, choose_placeholders
+from tandem.service.text.splitting import Measure, split_long
+from tandem.service.text.tags import read_tags
+from tandem.service.translation.alignment import Alignment, align_sources
+from tandem.service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
+from tandem.service.translation.masker import Masker
+from tandem.service.translation.plans import Plan
+from tandem.service.translation.stages import StagedSentence, finished, prepared
 
 _MOST_MENDED = 2  # further attempts at a sentence that is at fault
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from models.search import Hypothesis
-from service.bundles.catalog import Route
-from service.text.html import HtmlDocument
-from service.text.masking import Hidden
-from service.text.spans import Span
-from service.translation.alignment import Alignment, align_sources
-from service.translation.candidates import Candidate
-from service.translation.confidence import judge
-from service.translation.plans import Plan
-from service.translation.requests import DecodeRequest
-from service.translation.results import (
+from tandem.models.search import Hypothesis
+from tandem.service.bundles.catalog import Route
+from tandem.service.text.html import HtmlDocument
+from tandem.service.text.masking import Hidden
+from tandem.service.text.spans import Span
+from tandem.service.translation.alignment import Alignment, align_sources
+from tandem.service.translation.candidates import Candidate
+from tandem.service.translation.confidence import judge
+from tandem.service.translation.plans import Plan
+from tandem.service.translation.requests import DecodeRequest
+from tandem.service.translation.results import (
     AlignedSource,
     AlignedWords,
     GlossaryTerm,
@@ -26,7 +26,7 @@ from service.translation.results import (
     WrittenSentence,
     WrittenText,
 )
-from service.translation.units import ParsedText, SegmentedText
+from tandem.service.translation.units import ParsedText, SegmentedText
 
 Align: TypeAlias = Callable[[str, Hypothesis], Sequence[Alignment]]
 MAX_WEIGHTS = 250_000

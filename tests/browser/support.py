@@ -19,7 +19,8 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, Route, expect, sync_playwright
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.shipped import ROOT
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 30.0  # seconds after which a test that waits for something has failed
 GERMAN = "Wo ist der nächste Bahnhof? Ich habe meinen Schlüssel im Zug vergessen."
@@ -52,7 +53,7 @@ def serving(data: Path, *arguments: str, **variables: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     bundles = [str(ROOT / "bundles" / name) for name in ("de-fr-en", "arxiv-title")]
-    command = [sys.executable, "-m", "deploy", "serve", *bundles, "--port", str(port), *arguments]
+    command = [sys.executable, "-m", "tandem", "serve", *bundles, "--port", str(port), *arguments]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "TANDEM_DATA": str(data), "TANDEM_WORKERS": "1"} | variables
     with (data / "server.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)

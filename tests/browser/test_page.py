@@ -278,7 +278,7 @@ def test_progress_of_a_file_is_shown_and_can_be_stopped(visit: Visit, tmp_path: 
 @pytest.mark.slow
 def test_a_server_that_asks_for_keys(browser: Browser, tmp_path: Path) -> None:
     """The real thing: a key made by the command, a text, and a file that is sent, watched and fetched with it."""
-    made = [sys.executable, "-m", "deploy", "keys", "add", "page"]
+    made = [sys.executable, "-m", "tandem", "keys", "add", "page"]
     environment = os.environ | {"TANDEM_DATA": str(tmp_path)}
     shown = subprocess.run(made, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
     text = tmp_path / "brief.txt"

@@ -18,8 +18,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from promql_parser import VectorSelector
 
-from service.engine import Engine
-from service.telemetry.metrics import Metrics
+from tandem.service.engine import Engine
+from tandem.service.telemetry.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = sorted((DEPLOY / "prometheus" / "rules").glob("*.yml"))

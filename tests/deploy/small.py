@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from models.architectures.registry import build_model, load_config
-from models.bundle import Limits, Training, VocabularyFile, write_bundle
-from models.search import SearchOptions
-from models.steps.loading import model_tensors
-from models.vocabulary import WordVocabulary
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.bundle import Limits, Training, VocabularyFile, write_bundle
+from tandem.models.search import SearchOptions
+from tandem.models.steps.loading import model_tensors
+from tandem.models.vocabulary import WordVocabulary
 from tests.models.bundle.manifests import small_manifest
 
 WORDS = tuple("abcdefgh")

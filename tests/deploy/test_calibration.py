@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from deploy.evaluation.calibration import Judged
-from deploy.evaluation.decoding import Decoding, decode_lines
-from models.bundle import Bundle
-from models.config import to_mapping
+from tandem.deploy.evaluation.calibration import Judged
+from tandem.deploy.evaluation.decoding import Decoding, decode_lines
+from tandem.models.bundle import Bundle
+from tandem.models.config import to_mapping
 from tests.command import fails, succeeds
 from tests.deploy.small import WORDS, Make, make
 from tests.determinism import one_thread, seeded

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cli import commands, load_command
-from models.folders import whole_folder
+from tandem.deploy.cli import commands, load_command
+from tandem.models.folders import whole_folder
 from tests.command import fails, succeeds
+from tests.shipped import ROOT, SHIPPED
 
-ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
 
 
@@ -35,7 +35,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_the_list_of_commands_needs_no_package_of_an_extra() -> None:
     blocked = ("torch", "onnxruntime", "fastapi", "pydantic", "sacrebleu")
-    code = f"import sys; sys.modules.update(dict.fromkeys({blocked})); from deploy.cli import main; main()"
+    code = f"import sys; sys.modules.update(dict.fromkeys({blocked})); from tandem.deploy.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code, "--help"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert all(f" {name} " in done.stdout for name in commands())
@@ -51,7 +51,7 @@ def test_a_missing_package_names_its_extra(
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named '{package}.part'", name=f"{package}.part")
 
-    monkeypatch.setattr("deploy.cli.load", missing)
+    monkeypatch.setattr("tandem.deploy.cli.load", missing)
     message = f"tandem: this command needs the package '{package}': install tandem with its extra {extra}"
     assert fails(command, "x", status=1).startswith(message)
 
@@ -104,7 +104,7 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         with whole_folder(tmp_path / "new") as folder, (folder / "a").open("w"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("deploy.cli.app", full)
+    monkeypatch.setattr("tandem.deploy.cli.app", full)
     said = f"tandem: {tmp_path / 'new'}: No space left on device; make room on its disk, and run the command again\n"
     assert fails(status=1) == said
     assert not list(tmp_path.iterdir())
@@ -128,6 +128,6 @@ def test_describe_of_a_bundle_says_what_it_is_for_and_what_it_is_worth() -> None
     shown = succeeds("describe", ROOT / "bundles" / "arxiv-title")
     for told in ("summarize", "en to en", "CC0-1.0", "14,100", "108,238 segments", "arxiv-title/test", "37.86"):
         assert told in shown
-    found = json.loads(succeeds("describe", ROOT / "bundles" / "de-fr-en", "--json"))
+    found = json.loads(succeeds("describe", SHIPPED, "--json"))
     assert found["languages"] == ["de to en", "fr to en", "en to de", "en to fr"]
     assert found["task"] == "translate" and found["corpora"]

@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 from docs.reference import OF_LIBRARIES, OF_THE_IMAGE
-from service.settings import Settings
+from tandem.service.settings import Settings
 from tests.deploy.listening import Handler, listening
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[2]
 COMPOSE = ("docker-compose.yml", "docker-compose.gpu.yml", "docker-compose.scale.yml")
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.evaluation.evaluation import store_scores
-from deploy.evaluation.systems import SourceFiles, load_systems
-from models.bundle import Bundle, Score, Training, Vocabularies, VocabularyFile
-from models.errors import ConfigError
-from models.search import SearchOptions
-from models.vocabulary import EOS
+from tandem.deploy.evaluation.evaluation import store_scores
+from tandem.deploy.evaluation.systems import SourceFiles, load_systems
+from tandem.models.bundle import Bundle, Score, Training, Vocabularies, VocabularyFile
+from tandem.models.errors import ConfigError
+from tandem.models.search import SearchOptions
+from tandem.models.vocabulary import EOS
+from tandem.training.quality.metrics import all_metrics
 from tests.command import fails, succeeds
 from tests.deploy.small import SMALL, VOCABULARY, WORDS, Make, Write, make, text
 from tests.determinism import one_thread, seeded
 from tests.service.support import tiny_bundle
-from training.quality.metrics import all_metrics
 
 __all__ = ["make", "one_thread", "seeded", "text"]
 

@@ -23,10 +23,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from service.configuration import variable_of
-from service.settings import Settings
+from tandem.service.configuration import variable_of
+from tandem.service.settings import Settings
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
 GUIDE = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from models.bundle import Bundle
-from service.telemetry.metrics import TEXT_SECONDS
+from tandem.models.bundle import Bundle
+from tandem.service.telemetry.metrics import TEXT_SECONDS
 from tests.deploy.promql import (
     DASHBOARDS,
     DEFAULTS,
@@ -104,7 +104,7 @@ async def test_every_metric_that_is_read_is_exposed_by_a_live_app(
         device_memory=lambda: {("cuda:0", kind): 1 for kind in ("allocated", "free")},
         device_work=lambda: [("cuda:0", work)],
     )
-    monkeypatch.setitem(sys.modules, "service.runtimes.torch", runtime)
+    monkeypatch.setitem(sys.modules, "tandem.service.runtimes.torch", runtime)
     async with served(bundles) as service:
         await service.translate("guten morgen")
         await service.translate("x" * 100_000)

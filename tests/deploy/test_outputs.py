@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy import cli
-from deploy.outputs import check_file, check_folder
-from models.errors import ConfigError
+from tandem.deploy import cli
+from tandem.deploy.outputs import check_file, check_folder
+from tandem.models.errors import ConfigError
 from tests.command import fails
 
 

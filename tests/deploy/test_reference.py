@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from docs.reference import PAGES, ROOT, openapi_document, pages
-from extras.dialects.deepl.schemas import (
+from tandem.extras.dialects.deepl.schemas import (
     DeepLTranslateRequest,
     DictionaryFields,
     DocumentKey,
@@ -21,7 +21,7 @@ from extras.dialects.deepl.schemas import (
     GlossaryRequest,
     MultilingualGlossaryRequest,
 )
-from service.api.schemas import DetectRequest, PosteditRequest, SummarizeRequest, TranslateRequest, adapter_of
+from tandem.service.api.schemas import DetectRequest, PosteditRequest, SummarizeRequest, TranslateRequest, adapter_of
 
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 BODIES: dict[str, type[Any]] = {

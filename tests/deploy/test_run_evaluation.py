@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from tandem.training.checkpoint import checkpoints, load_into, load_model_tensors
+from tandem.training.data.dataset import text_path
+from tandem.training.experiment import Experiment
 from tests.command import fails, succeeds
 from tests.determinism import one_thread, seeded
 from tests.training.conftest import prepared
 from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer
-from training.checkpoint import checkpoints, load_into, load_model_tensors
-from training.data.dataset import text_path
-from training.experiment import Experiment
 
 __all__ = ["one_thread", "prepared", "seeded"]
 

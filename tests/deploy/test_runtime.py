@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from deploy.runtime import RuntimeOptions
-from models.errors import ConfigError
-from service.runtimes import Placement
+from tandem.deploy.runtime import RuntimeOptions
+from tandem.models.errors import ConfigError
+from tandem.service.runtimes import Placement
 
 
 def test_a_gpu_has_precisions_and_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploy.runtime.resolve_device", lambda runtime, device: {"cuda": "cuda:0"}.get(device, device))
-    monkeypatch.setattr("deploy.runtime.usable_cores", lambda: 6)
+    monkeypatch.setattr(
+        "tandem.deploy.runtime.resolve_device", lambda runtime, device: {"cuda": "cuda:0"}.get(device, device)
+    )
+    monkeypatch.setattr("tandem.deploy.runtime.usable_cores", lambda: 6)
     shown = {
         ("onnx", "int8", "cpu"): ("onnx int8", 6),
         ("torch", "int8", "cpu"): ("torch float32", 6),
@@ -28,7 +30,7 @@ def test_the_sentences_of_a_batch_reach_a_gpu_and_are_refused_elsewhere(monkeypa
     opened: list[Placement] = []
     options = RuntimeOptions("torch", device="auto", max_batch_sentences=40)
     for there in ("cuda:0", "cpu"):
-        monkeypatch.setattr("deploy.runtime.resolve_device", lambda runtime, device, there=there: there)
+        monkeypatch.setattr("tandem.deploy.runtime.resolve_device", lambda runtime, device, there=there: there)
         options.placed().open_graphs(None, lambda *how: opened.append(how[-1]))  # type: ignore[arg-type]
     assert opened == [Placement("cuda:0", 40), Placement("cpu")]
     for runtime, device in (("torch", "cpu"), ("onnx", "auto"), ("onnx", "cuda")):

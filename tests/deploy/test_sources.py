@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.evaluation.decoding import Decoding, decode_lines
-from deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from deploy.runtime import RuntimeOptions, check_count
-from deploy.verify import verify as verify_command
-from models.bundle import Bundle
-from models.config import to_mapping
-from models.errors import BundleError, ConfigError, CorpusError
-from models.steps.loading import load_bundle_model
-from service.bundles.loading import build_engine
-from service.runtimes import open_graphs
-from service.settings import Settings
+from tandem.deploy.evaluation.decoding import Decoding, decode_lines
+from tandem.deploy.evaluation.evaluation import EvaluationOptions, evaluate
+from tandem.deploy.runtime import RuntimeOptions, check_count
+from tandem.deploy.verify import verify as verify_command
+from tandem.models.bundle import Bundle
+from tandem.models.config import to_mapping
+from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.models.steps.loading import load_bundle_model
+from tandem.service.bundles.loading import build_engine
+from tandem.service.runtimes import open_graphs
+from tandem.service.settings import Settings
+from tandem.training.data.features import read_columns
+from tandem.training.export.commands import export
+from tandem.training.export.proof import ProofSettings, verify
+from tandem.training.loop.commands import TrainOptions, prepare, train
+from tandem.training.recipe import Recipe, load_recipe, recipe_from_mapping
 from tests.training.toy import without_graphs
-from training.data.features import read_columns
-from training.export.commands import export
-from training.export.proof import ProofSettings, verify
-from training.loop.commands import TrainOptions, prepare, train
-from training.recipe import Recipe, load_recipe, recipe_from_mapping
 
 RECIPE = """
 name = "three"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import deploy.verify
-from models.bundle import Bundle
+from tandem.deploy import verify
+from tandem.models.bundle import Bundle
+from tandem.training.export.proof import Proof
+from tandem.training.export.sentences import proof_sentences
 from tests.command import fails, succeeds
 from tests.service.support import tiny_bundle
-from training.export.proof import Proof
-from training.export.sentences import proof_sentences
 
 PAIRS = (("de", "en"), ("en", "de"))
 
@@ -27,8 +27,8 @@ def proven(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Bundle, Any]]:
         asked.append((bundle, given[2]))
         return Proof(True, 2, 0, (), (), (), ())
 
-    monkeypatch.setattr(deploy.verify, "prove", prove)
-    monkeypatch.setattr(deploy.verify, "add_precision", lambda *_, **__: None)
+    monkeypatch.setattr(verify, "prove", prove)
+    monkeypatch.setattr(verify, "add_precision", lambda *_, **__: None)
     return asked
 
 

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.shipped import ROOT
+
 SHIPPED = frozenset(path.parent.name for path in (ROOT / "bundles").glob("*/manifest.json"))
 STANDINS = Path(__file__).resolve().parent / "standins"
 BUILD_SECONDS = 420.0

@@ -8,9 +8,9 @@ import httpx
 import pytest
 from docx import Document
 
-pytest.importorskip("extras.files", exc_type=ModuleNotFoundError)
+pytest.importorskip("tandem.extras.files", exc_type=ModuleNotFoundError)
 
-from extras.files.tests.samples import SAMPLES
+from tandem.extras.files.tests.samples import SAMPLES
 from tests.docker.test_service import SENTENCE
 
 pytestmark = pytest.mark.docker

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from service.app import create_app
-from service.settings import Settings
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
 from tests.service.support import running
 
 ARTICLE = re.compile(r"^(?:the|an?|to|der|die|das|eine?|le|la|les|une?) |^l'")

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pytest
 
-from models.architectures.registry import ARCHITECTURES, load_config
-from models.config import bounded, load_dataclass, to_mapping
-from models.errors import ConfigError
+from tandem.models.architectures.registry import ARCHITECTURES, load_config
+from tandem.models.config import bounded, load_dataclass, to_mapping
+from tandem.models.errors import ConfigError
 from tests.models.architectures.examples import CASES, VARIANTS, Case
 
 

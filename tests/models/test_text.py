@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.text import normalise
+from tandem.models.text import normalise
 
 
 @pytest.mark.parametrize(

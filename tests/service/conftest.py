@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
-from models.search import SearchOptions
+from tandem.models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
+from tandem.models.search import SearchOptions
 from tests.service.support import Served, served, tiny_bundle
 
 

@@ -14,12 +14,12 @@ import httpx
 import numpy as np
 from fastapi import FastAPI
 
-from models.bundle import Bundle, Limits, VocabularyFile, write_bundle
-from models.search import Array, GraphSpec, GraphSpecs, SearchOptions, TensorSpec
-from models.vocabulary import SentencePieceVocabulary, train_sentencepiece
-from service.app import create_app
-from service.engine import Engine, EngineOptions, SchedulerLimits
-from service.settings import Settings
+from tandem.models.bundle import Bundle, Limits, VocabularyFile, write_bundle
+from tandem.models.search import Array, GraphSpec, GraphSpecs, SearchOptions, TensorSpec
+from tandem.models.vocabulary import SentencePieceVocabulary, train_sentencepiece
+from tandem.service.app import create_app
+from tandem.service.engine import Engine, EngineOptions, SchedulerLimits
+from tandem.service.settings import Settings
 from tests.models.bundle.manifests import small_manifest
 from tests.models.search.tables import best_candidates
 

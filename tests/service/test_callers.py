@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from models.errors import ConfigError
-from service.callers import ADMIN, ANONYMOUS, Caller, NoGlossaries, NoMemory, OpenAccess, QuotaUsage, Receipt
-from service.errors import AdminRequired, GlossaryNotFound, KeyInvalid, KeyMissing
+from tandem.models.errors import ConfigError
+from tandem.service.callers import ADMIN, ANONYMOUS, Caller, NoGlossaries, NoMemory, OpenAccess, QuotaUsage, Receipt
+from tandem.service.errors import AdminRequired, GlossaryNotFound, KeyInvalid, KeyMissing
 
 KEY = "an-admin-key-of-the-settings"
 

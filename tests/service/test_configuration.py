@@ -17,11 +17,11 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
-from deploy.cli import app, load_command
-from models.errors import ConfigError
-from service.configuration import flag_of, is_secret, read_configuration, shown
-from service.http.listening import AddressTaken, allow_files, listen, url_of
-from service.settings import RETIRED, Settings
+from tandem.deploy.cli import app, load_command
+from tandem.models.errors import ConfigError
+from tandem.service.configuration import flag_of, is_secret, read_configuration, shown
+from tandem.service.http.listening import AddressTaken, allow_files, listen, url_of
+from tandem.service.settings import RETIRED, Settings
 from tests.command import ends
 from tests.service.support import tiny_bundle
 
@@ -39,7 +39,7 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command in this process: exit status, output, errors."""
-    monkeypatch.setattr("service.server.configure_logging", lambda settings: None)
+    monkeypatch.setattr("tandem.service.server.configure_logging", lambda settings: None)
     return ends
 
 
@@ -243,7 +243,7 @@ def listening(host: str) -> Any:
 
 
 def test_a_lifespan_that_fails_is_one_line_too(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.server.build_engine", lambda settings: _engine())
+    monkeypatch.setattr("tandem.service.server.build_engine", lambda settings: _engine())
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "models.json").write_text("{", encoding="utf-8")
     status, _, err = run("serve", "--port", "0", "--data", str(tmp_path / "data"))
@@ -252,7 +252,7 @@ def test_a_lifespan_that_fails_is_one_line_too(tmp_path: Path, run: Run, monkeyp
 
 
 def _engine() -> Any:
-    from service.engine import Engine
+    from tandem.service.engine import Engine
 
     return Engine()
 
@@ -261,7 +261,7 @@ def _engine() -> Any:
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_signal_ends_the_process_with_status_0(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
-    arguments = [sys.executable, "-m", "deploy", "serve", str(root / "bundles" / "de-fr-en"), "--port", "0"]
+    arguments = [sys.executable, "-m", "tandem", "serve", str(root / "bundles" / "de-fr-en"), "--port", "0"]
     with subprocess.Popen(arguments, cwd=root, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import ConfigError
-from service.database import Database, StorageError, StorageFull, copy_database
+from tandem.models.errors import ConfigError
+from tandem.service.database import Database, StorageError, StorageFull, copy_database
 
 FIRST = "CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL); INSERT INTO counts VALUES ('a', 0);"
 SECOND = """

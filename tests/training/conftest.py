@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tandem.training.data.prepare import prepare
 from tests.determinism import one_thread, seeded
 from tests.training.toy import DATA, LETTERS, write_lines
-from training.data.prepare import prepare
 
 __all__ = ["one_thread", "prepared", "seeded"]
 

@@ -15,12 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from models.errors import CheckpointError
-from models.steps.loading import model_tensors
-from tests.models.architectures.examples import FIRST_CASES, AnyModel, Case, batch, every_case, sentences, targets
-from tests.posing import DEVICE, devices, posing
-from training import checkpoint
-from training.checkpoint import (
+from tandem.models.errors import CheckpointError
+from tandem.models.steps.loading import model_tensors
+from tandem.training import checkpoint
+from tandem.training.checkpoint import (
     TrainingProgress,
     average,
     checkpoints,
@@ -31,7 +29,9 @@ from training.checkpoint import (
     save_checkpoint,
     save_weights,
 )
-from training.optimisation.optim import OptimiserConfig, build_optimiser
+from tandem.training.optimisation.optim import OptimiserConfig, build_optimiser
+from tests.models.architectures.examples import FIRST_CASES, AnyModel, Case, batch, every_case, sentences, targets
+from tests.posing import DEVICE, devices, posing
 
 PROGRESS = TrainingProgress(7, 1, 3, 2, -1.25, 1, 999, 12.5, shards=(4, 9))
 RECIPE = {"name": "r", "training": {"updates": 3}}

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 import torch
 
-from models.architectures.ensemble import EnsembleConfig
-from models.architectures.registry import FORMER, load_config, stored_keys
-from models.bundle import Bundle, VocabularyFile, write_bundle
-from models.config import to_mapping
-from models.errors import CheckpointError
-from models.steps.loading import load_bundle_model, model_tensors
-from models.vocabulary import WordVocabulary
+from tandem.models.architectures.ensemble import EnsembleConfig
+from tandem.models.architectures.registry import FORMER, load_config, stored_keys
+from tandem.models.bundle import Bundle, VocabularyFile, write_bundle
+from tandem.models.config import to_mapping
+from tandem.models.errors import CheckpointError
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.vocabulary import WordVocabulary
+from tandem.training.checkpoint import TrainingProgress, read_progress, save_checkpoint
+from tandem.training.loop.resuming import check_recipe
+from tandem.training.optimisation.optim import OptimiserConfig, build_optimiser
+from tandem.training.recipe import recipe_mapping
 from tests.models.architectures.examples import TARGET_TYPES, VARIANTS, AnyModel, Case, batch, sentences, targets
 from tests.models.bundle.manifests import small_manifest
 from tests.training.toy import toy_recipe
-from training.checkpoint import TrainingProgress, read_progress, save_checkpoint
-from training.loop.resuming import check_recipe
-from training.optimisation.optim import OptimiserConfig, build_optimiser
-from training.recipe import recipe_mapping
 
 OLD = {"layerwise": "post-norm", "multisource": "one-text-no-energy-bias"}
 """By architecture the variant that does what all did before it had the keys."""

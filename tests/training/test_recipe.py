@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from models.errors import ConfigError
-from training.optimisation.optim import OptimiserConfig
-from training.recipe import (
+from tandem.models.errors import ConfigError
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.recipe import (
     Recipe,
     TrainingConfig,
     load_recipe,

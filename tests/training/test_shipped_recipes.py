@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import torch
 
-import training
-from models.architectures.protocol import ModelConfig
-from models.architectures.registry import build_model
-from models.config import to_mapping
-from training.data.config import VocabularyConfig
-from training.optimisation.optim import OptimiserConfig
-from training.recipe import Recipe, merged_mapping, recipe_from_mapping, recipe_mapping
-from training.recipe import load_recipe as read_recipe
+from tandem import training
+from tandem.models.architectures.protocol import ModelConfig
+from tandem.models.architectures.registry import build_model
+from tandem.models.config import to_mapping
+from tandem.training.data.config import VocabularyConfig
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.recipe import Recipe, merged_mapping, recipe_from_mapping, recipe_mapping
+from tandem.training.recipe import load_recipe as read_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
 SHIPPED = sorted(RECIPES.rglob("*.toml"))

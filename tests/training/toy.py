@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle
-from models.search import GraphSpec, SearchOptions
-from models.steps.torch_graphs import AnyModel, graph_modules
-from training.checkpoint import TrainingProgress
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.data.plans import BatchPlan
-from training.loop.reporting import ShownSentence
-from training.loop.trainer import Trainer, Validator
-from training.loop.validation import TextValidator
-from training.optimisation.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig
+from tandem.models.bundle import Bundle
+from tandem.models.search import GraphSpec, SearchOptions
+from tandem.models.steps.torch_graphs import AnyModel, graph_modules
+from tandem.training.checkpoint import TrainingProgress
+from tandem.training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from tandem.training.data.plans import BatchPlan
+from tandem.training.loop.reporting import ShownSentence
+from tandem.training.loop.trainer import Trainer, Validator
+from tandem.training.loop.validation import TextValidator
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.recipe import Recipe, TrainingConfig
 
 LETTERS = tuple("abcdefgh")
 DATA = DataConfig(
@@ -139,7 +139,7 @@ def described_graphs(model: AnyModel) -> tuple[dict[str, Any], dict[str, GraphSp
 @contextmanager
 def without_graphs() -> Iterator[None]:
     """Whatever is exported meanwhile has no ONNX graphs."""
-    from training.export import bundle as export  # here: who exports nothing needs no ONNX
+    from tandem.training.export import bundle as export  # here: who exports nothing needs no ONNX
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_graphs", described_graphs)
@@ -149,7 +149,7 @@ def without_graphs() -> Iterator[None]:
 
 def bundle_without_graphs(model: AnyModel, recipe: Recipe, data: Path, out: Path) -> Bundle:
     """A model's bundle without the ONNX graphs."""
-    from training.export.bundle import Shipping, export_bundle
+    from tandem.training.export.bundle import Shipping, export_bundle
 
     with without_graphs():
         return export_bundle(model, recipe, data, out, Shipping(precisions=()))

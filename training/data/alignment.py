@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.vocabulary.dictionary import Dictionary
+from tandem.models.vocabulary.dictionary import Dictionary
 
 MOST_CELLS = 30_000_000  # beyond, sentence pairs are sampled: half a gigabyte and about two minutes
 CHUNK_CELLS = 2_000_000  # expanded at a time

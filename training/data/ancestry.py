@@ -9,14 +9,14 @@ from pathlib import Path
 
 import torch
 
-from models.architectures.protocol import ModelConfig
-from models.bundle import SCRATCH, Bundle, Corpus, Training
-from models.config import load_dataclass, to_mapping
-from models.errors import CheckpointError, ConfigError
-from models.steps.loading import bundle_config, load_bundle_model, model_tensors
-from models.steps.torch_graphs import AnyModel
-from training.data.dataset import load_vocabularies
-from training.data.summary import differences, listed_differences
+from tandem.models.architectures.protocol import ModelConfig
+from tandem.models.bundle import SCRATCH, Bundle, Corpus, Training
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.models.steps.loading import bundle_config, load_bundle_model, model_tensors
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.training.data.dataset import load_vocabularies
+from tandem.training.data.summary import differences, listed_differences
 
 FILE = "began.json"
 

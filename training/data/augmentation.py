@@ -21,17 +21,17 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import ConfigError
-from models.vocabulary import EOS, SentencePieceVocabulary
-from models.vocabulary.dropout import MergeDropout
-from training.data import names
-from training.data.config import DataConfig
-from training.data.dataset import PreparedData, TokenArray, load_sources
-from training.data.directions import directed_corpora
-from training.data.features import FeatureArray
-from training.data.perturbations import lower_case, with_typos, without_punctuation
-from training.data.rewriting import PairRewriter
-from training.recipe import Recipe
+from tandem.models.errors import ConfigError
+from tandem.models.vocabulary import EOS, SentencePieceVocabulary
+from tandem.models.vocabulary.dropout import MergeDropout
+from tandem.training.data import names
+from tandem.training.data.config import DataConfig
+from tandem.training.data.dataset import PreparedData, TokenArray, load_sources
+from tandem.training.data.directions import directed_corpora
+from tandem.training.data.features import FeatureArray
+from tandem.training.data.perturbations import lower_case, with_typos, without_punctuation
+from tandem.training.data.rewriting import PairRewriter
+from tandem.training.recipe import Recipe
 
 BLOCK = 1024
 """Neighbouring pairs that are rewritten together, from random numbers of their own."""

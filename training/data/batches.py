@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.architectures.protocol import Padded
-from models.vocabulary import BOS, EOS, PAD
-from training.data.dataset import PreparedData, TokenArray
-from training.data.features import FeatureArray
-from training.data.plans import BatchPlan
+from tandem.models.architectures.protocol import Padded
+from tandem.models.vocabulary import BOS, EOS, PAD
+from tandem.training.data.dataset import PreparedData, TokenArray
+from tandem.training.data.features import FeatureArray
+from tandem.training.data.plans import BatchPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 SPLITS = ("train", "valid", "test")
 FEATURES = ".npy"  # the end of a source's path that says that it is no text

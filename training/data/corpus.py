@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
-from models.errors import CorpusError
-from models.text import normalise
+from tandem.models.errors import CorpusError
+from tandem.models.text import normalise
 
 CHUNK = 2**16  # segments that are in memory at once where a corpus is read piece by piece
 

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.bundle import by_source
-from models.errors import CorpusError
-from models.vocabulary import KINDS, Vocabulary, VocabularyKind
-from models.vocabulary.dictionary import Dictionary
-from training.data.features import FeatureArray, map_features
-from training.data.summary import FeatureSide, PreparedSummary
+from tandem.models.bundle import by_source
+from tandem.models.errors import CorpusError
+from tandem.models.vocabulary import KINDS, Vocabulary, VocabularyKind
+from tandem.models.vocabulary.dictionary import Dictionary
+from tandem.training.data.features import FeatureArray, map_features
+from tandem.training.data.summary import FeatureSide, PreparedSummary
 
 TARGET = "target"
 _WRITTEN_AT_ONCE = 2**20

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from models.errors import ConfigError
-from models.vocabulary import language_piece
-from training.data.config import CorpusConfig, DataConfig
+from tandem.models.errors import ConfigError
+from tandem.models.vocabulary import language_piece
+from tandem.training.data.config import CorpusConfig, DataConfig
 
 BACK_TRANSLATED = language_piece("bt")  # "bt" is the code of no language
 

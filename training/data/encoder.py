@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from models.errors import ConfigError
-from models.vocabulary import Vocabulary, WordVocabulary
-from models.vocabulary.edits import Operations, apply, shortest_script
-from training.data.config import DataConfig
-from training.data.dataset import TokenWriter
-from training.data.filters import Pair
-from training.data.summary import SplitSummary
+from tandem.models.errors import ConfigError
+from tandem.models.vocabulary import Vocabulary, WordVocabulary
+from tandem.models.vocabulary.edits import Operations, apply, shortest_script
+from tandem.training.data.config import DataConfig
+from tandem.training.data.dataset import TokenWriter
+from tandem.training.data.filters import Pair
+from tandem.training.data.summary import SplitSummary
 
 
 class PairEncoder:

@@ -15,10 +15,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import CorpusError
-from training.data.config import FEATURES
-from training.data.corpus import read_parallel
-from training.data.summary import FeatureSide
+from tandem.models.errors import CorpusError
+from tandem.training.data.config import FEATURES
+from tandem.training.data.corpus import read_parallel
+from tandem.training.data.summary import FeatureSide
 
 DTYPES = ("float16", "float32")
 Matrix = NDArray[np.floating[Any]]

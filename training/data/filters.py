@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from training.data.config import FilterConfig
+from tandem.training.data.config import FilterConfig
 
 Pair = tuple[str, ...]  # the sources in order, then the target
 

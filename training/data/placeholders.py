@@ -13,9 +13,9 @@ from itertools import islice
 
 import numpy as np
 
-from models.vocabulary import PLACEHOLDERS
-from training.data.filters import Pair
-from training.data.vocabularies import MOST_LINES
+from tandem.models.vocabulary import PLACEHOLDERS
+from tandem.training.data.filters import Pair
+from tandem.training.data.vocabularies import MOST_LINES
 
 _OPEN = "⟨"
 _WORD = re.compile(r"\w+")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 Numbers = NDArray[np.int64]
 Lengths = NDArray[np.int64]

@@ -14,24 +14,24 @@ from typing import TypeVar
 
 import numpy as np
 
-from models.bundle import Corpus
-from models.errors import ConfigError, CorpusError
-from models.folders import is_vacant, whole_folder
-from models.text import as_read
-from models.vocabulary import EDITS, SentencePieceVocabulary, Vocabulary, WordVocabulary, untagged
-from models.vocabulary.dictionary import Dictionary
-from training.checksums import folder_checksums
-from training.data.alignment import build_dictionary
-from training.data.config import SPLITS, CorpusConfig, DataConfig
-from training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks
-from training.data.dataset import DICTIONARY, TokenWriter, save_vocabulary, side_names, text_path, text_rows_path
-from training.data.directions import BACK_TRANSLATED, Directed, directed_corpora, reserved_languages
-from training.data.encoder import PairEncoder
-from training.data.features import FeatureSelection
-from training.data.filters import Pair, PairFilter, identities
-from training.data.placeholders import choose_placeholders
-from training.data.spool import Spool
-from training.data.summary import (
+from tandem.models.bundle import Corpus
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.folders import is_vacant, whole_folder
+from tandem.models.text import as_read
+from tandem.models.vocabulary import EDITS, SentencePieceVocabulary, Vocabulary, WordVocabulary, untagged
+from tandem.models.vocabulary.dictionary import Dictionary
+from tandem.training.checksums import folder_checksums
+from tandem.training.data.alignment import build_dictionary
+from tandem.training.data.config import SPLITS, CorpusConfig, DataConfig
+from tandem.training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks
+from tandem.training.data.dataset import DICTIONARY, TokenWriter, save_vocabulary, side_names, text_path, text_rows_path
+from tandem.training.data.directions import BACK_TRANSLATED, Directed, directed_corpora, reserved_languages
+from tandem.training.data.encoder import PairEncoder
+from tandem.training.data.features import FeatureSelection
+from tandem.training.data.filters import Pair, PairFilter, identities
+from tandem.training.data.placeholders import choose_placeholders
+from tandem.training.data.spool import Spool
+from tandem.training.data.summary import (
     FORMAT,
     SUMMARY_FILE,
     PreparedSummary,
@@ -39,7 +39,7 @@ from training.data.summary import (
     check_same,
     identity_of,
 )
-from training.data.vocabularies import train_vocabularies
+from tandem.training.data.vocabularies import train_vocabularies
 
 T = TypeVar("T")
 Columns = tuple[Sequence[str], ...]  # one for each text side

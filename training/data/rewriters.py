@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import TandemError
-from models.workers import deaf_to_interruption, serve_parent
-from training.data.augmentation import BLOCK, Augmentation, with_texts
-from training.data.dataset import PreparedData, TokenArray
-from training.parallel import Processes
+from tandem.models.errors import TandemError
+from tandem.models.workers import deaf_to_interruption, serve_parent
+from tandem.training.data.augmentation import BLOCK, Augmentation, with_texts
+from tandem.training.data.dataset import PreparedData, TokenArray
+from tandem.training.parallel import Processes
 
 PART = 8  # blocks that a process rewrites at once: a third of a second
 _MOST = 16  # more than the largest GPU has use for

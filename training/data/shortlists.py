@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import ConfigError, CorpusError
-from models.search.shortlist import Shortlist, Table
-from models.text import normalise
-from models.vocabulary import BOS, EDITS, EOS, PAD, Vocabulary
-from training.data.alignment import Bitext, Ids, sample_pairs
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.search.shortlist import Shortlist, Table
+from tandem.models.text import normalise
+from tandem.models.vocabulary import BOS, EDITS, EOS, PAD, Vocabulary
+from tandem.training.data.alignment import Bitext, Ids, sample_pairs
 
 _NO_LETTERS = frozenset("NPSZ")  # Unicode's numbers, punctuation, symbols and spaces
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, overload
 
-from training.data.corpus import CHUNK
+from tandem.training.data.corpus import CHUNK
 
 
 class Spool(Sequence[str]):

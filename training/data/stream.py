@@ -24,13 +24,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from training.data.augmentation import Augmentation
-from training.data.batches import TrainingBatch, collate
-from training.data.dataset import PreparedData
-from training.data.plans import BatchPlan, EpochPlan, plan_epoch
-from training.data.prefetch import prefetch
-from training.data.rewriters import Rewriters, ShardRewriter
-from training.parallel import Processes
+from tandem.training.data.augmentation import Augmentation
+from tandem.training.data.batches import TrainingBatch, collate
+from tandem.training.data.dataset import PreparedData
+from tandem.training.data.plans import BatchPlan, EpochPlan, plan_epoch
+from tandem.training.data.prefetch import prefetch
+from tandem.training.data.rewriters import Rewriters, ShardRewriter
+from tandem.training.parallel import Processes
 
 SHARD = 2**20
 BLOCK = 1024

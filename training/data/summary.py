@@ -10,13 +10,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from models.bundle import Corpus
-from models.config import load_dataclass, to_mapping
-from models.errors import ConfigError, CorpusError
-from models.vocabulary import Vocabulary
-from training.checksums import changed_files
-from training.data.config import DataConfig
-from training.data.corpus import file_digest
+from tandem.models.bundle import Corpus
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.vocabulary import Vocabulary
+from tandem.training.checksums import changed_files
+from tandem.training.data.config import DataConfig
+from tandem.training.data.corpus import file_digest
 
 FORMAT = 2
 SUMMARY_FILE = "prepared.json"

@@ -9,10 +9,10 @@ from itertools import chain, compress
 
 import numpy as np
 
-from models.errors import VocabularyError
-from models.vocabulary import PLACEHOLDERS, Vocabulary, WordVocabulary, language_piece, train_sentencepiece
-from models.vocabulary.alphabets import characters
-from training.data.config import VocabularyConfig
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import PLACEHOLDERS, Vocabulary, WordVocabulary, language_piece, train_sentencepiece
+from tandem.models.vocabulary.alphabets import characters
+from tandem.training.data.config import VocabularyConfig
 
 MOST_LINES = 1_000_000  # more text changes the pieces little and the training time much
 _SPECIAL = frozenset(("<pad>", "<unk>", "<s>", "</s>"))

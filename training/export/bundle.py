@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import torch
 
-from models.bundle import (
+from tandem.models.bundle import (
     GRAPHS,
     SCRATCH,
     SHORTLIST,
@@ -25,26 +25,26 @@ from models.bundle import (
     named_vocabularies,
     write_bundle,
 )
-from models.config import to_mapping
-from models.errors import BundleError, ConfigError, CorpusError
-from models.search import SearchOptions
-from models.search.graphs import specs_to_json
-from models.search.shortlist import WITH_SHORTLIST, Shortlist
-from models.steps.loading import load_bundle_model, model_tensors
-from models.steps.torch_graphs import AnyModel, graph_modules
-from models.translation.translator import Column, encode_columns
-from models.vocabulary import Vocabulary
-from training.checkpoint import TrainingProgress
-from training.data.ancestry import together
-from training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
-from training.data.summary import PreparedSummary
-from training.export.calibration import Array, calibrate
-from training.export.external import pack
-from training.export.onnx_graphs import export_graphs
-from training.export.quantise import Quantisation, quantise
-from training.export.shortlist import LOGITS_GRAPH, SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
-from training.export.torchscript import trace_graphs
-from training.recipe import Recipe, recipe_mapping
+from tandem.models.config import to_mapping
+from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.models.search import SearchOptions
+from tandem.models.search.graphs import specs_to_json
+from tandem.models.search.shortlist import WITH_SHORTLIST, Shortlist
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.steps.torch_graphs import AnyModel, graph_modules
+from tandem.models.translation.translator import Column, encode_columns
+from tandem.models.vocabulary import Vocabulary
+from tandem.training.checkpoint import TrainingProgress
+from tandem.training.data.ancestry import together
+from tandem.training.data.dataset import DICTIONARY, PreparedData, load_dictionary, load_vocabularies
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.export.calibration import Array, calibrate
+from tandem.training.export.external import pack
+from tandem.training.export.onnx_graphs import export_graphs
+from tandem.training.export.quantise import Quantisation, quantise
+from tandem.training.export.shortlist import LOGITS_GRAPH, SHORTLIST_GRAPH, add_shortlist_graph, shortlist_spec
+from tandem.training.export.torchscript import trace_graphs
+from tandem.training.recipe import Recipe, recipe_mapping
 
 PRECISIONS = ("float32", "int8")
 BUILT_PRECISIONS = (*PRECISIONS, "float16")  # the last is for a GPU

@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from models.search import SearchOptions, translate_batch
-from models.steps.torch_graphs import AnyModel, TorchGraphs
-from training.export.quantise import Quantisation, quantise_weight, weight_key
+from tandem.models.search import SearchOptions, translate_batch
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
+from tandem.training.export.quantise import Quantisation, quantise_weight, weight_key
 
 Array = NDArray[Any]
 ROWS_KEPT = 1024  # of each product, drawn evenly from all rows

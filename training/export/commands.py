@@ -13,19 +13,19 @@ from typing import Annotated
 import torch
 import typer
 
-from models.architectures.registry import build_model
-from models.bundle import MANIFEST, Bundle
-from models.command import BundleFolder, ReplaceBundle, Without, report
-from models.errors import CheckpointError, ConfigError
-from models.steps.torch_graphs import AnyModel
-from training.checkpoint import average as average_checkpoints
-from training.checkpoint import checkpoints, load_into, read_progress, save_weights
-from training.data.ancestry import chosen_start, mix_in_start, read_ancestry, start_bundle
-from training.data.features import read_columns
-from training.data.shortlists import build_shortlist
-from training.data.summary import PreparedSummary, differences_beside, listed_differences
-from training.experiment import Experiment, ExperimentOptions
-from training.export.extending import (
+from tandem.models.architectures.registry import build_model
+from tandem.models.bundle import MANIFEST, Bundle
+from tandem.models.command import BundleFolder, ReplaceBundle, Without, report
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.training.checkpoint import average as average_checkpoints
+from tandem.training.checkpoint import checkpoints, load_into, read_progress, save_weights
+from tandem.training.data.ancestry import chosen_start, mix_in_start, read_ancestry, start_bundle
+from tandem.training.data.features import read_columns
+from tandem.training.data.shortlists import build_shortlist
+from tandem.training.data.summary import PreparedSummary, differences_beside, listed_differences
+from tandem.training.experiment import Experiment, ExperimentOptions
+from tandem.training.export.extending import (
     InPlace,
     TrainingSources,
     TrainingTargets,
@@ -33,9 +33,9 @@ from training.export.extending import (
     check_changed,
     read_training_text,
 )
-from training.loop.resuming import check_vocabularies
-from training.loop.trainer import Run
-from training.recipe import Recipe, recipe_from_mapping, recipe_mapping, set_recipe
+from tandem.training.loop.resuming import check_vocabularies
+from tandem.training.loop.trainer import Run
+from tandem.training.recipe import Recipe, recipe_from_mapping, recipe_mapping, set_recipe
 
 _OF_BUNDLES = {"about", "decoding", "licence", "name", "published"}  # keys that no weight depends on
 
@@ -85,7 +85,7 @@ def export(
     if renew:
         _renew(source, renew)
     elif is_bundle and add is not None:
-        from training.export.bundle import add_precision
+        from tandem.training.export.bundle import add_precision
 
         print(add_precision(source, add, report=report))
     elif is_bundle:
@@ -118,7 +118,7 @@ def shortlist(
 
     Example: tandem shortlist bundles/de-fr-en --source train.de.xz --target train.en.xz --in-place
     """
-    from training.export.bundle import add_shortlist
+    from tandem.training.export.bundle import add_shortlist
 
     check_changed(out, in_place)
     bundle = Bundle.load(path)
@@ -174,7 +174,7 @@ def _export_run(
     force: bool,
     asked: Experiment,
 ) -> None:
-    from training.export.bundle import Shipping, export_bundle
+    from tandem.training.export.bundle import Shipping, export_bundle
 
     recipe = _shipped_recipe(chosen[-1], asked)
     if share is not None:
@@ -197,7 +197,7 @@ def bundle_without_graphs(folder: Path, out: Path, checkpoint: Path | None = Non
     Raises:
         TandemError: as `tandem export`.
     """
-    from training.export.bundle import Shipping, export_bundle
+    from tandem.training.export.bundle import Shipping, export_bundle
 
     chosen = _chosen(folder, checkpoint, None)
     recipe = recipe_from_mapping(read_progress(chosen[-1])[1], str(chosen[-1]))
@@ -232,7 +232,7 @@ def _mix_in(model: AnyModel, data: Path, start: Path | None, share: float) -> No
 
 def _renew(path: Path, texts: list[Path]) -> None:
     """Make a bundle's graphs again, as this version writes them."""
-    from training.export.bundle import languages_read, renew_graphs
+    from tandem.training.export.bundle import languages_read, renew_graphs
 
     bundle = Bundle.load(path)
     languages = languages_read(bundle)

@@ -9,18 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from models.architectures.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
-from models.architectures.registry import load_config
-from models.bundle import Bundle, Limits, Manifest, check_free, write_bundle
-from models.command import ReplaceBundle, report
-from models.config import to_mapping
-from models.errors import BundleError, ConfigError, CorpusError
-from models.steps.loading import load_bundle_model, model_tensors
-from models.translation.translator import Column
-from training.data.ancestry import together
-from training.data.features import read_columns
-from training.export.bundle import PRECISIONS, Report, built_graphs, calibration_sources, check_precisions
-from training.export.sentences import proof_sentences
+from tandem.models.architectures.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
+from tandem.models.architectures.registry import load_config
+from tandem.models.bundle import Bundle, Limits, Manifest, check_free, write_bundle
+from tandem.models.command import ReplaceBundle, report
+from tandem.models.config import to_mapping
+from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.translation.translator import Column
+from tandem.training.data.ancestry import together
+from tandem.training.data.features import read_columns
+from tandem.training.export.bundle import PRECISIONS, Report, built_graphs, calibration_sources, check_precisions
+from tandem.training.export.sentences import proof_sentences
 
 
 def ensemble(

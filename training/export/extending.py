@@ -9,9 +9,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from models.bundle import Bundle
-from models.errors import BundleError, ConfigError, CorpusError
-from training.data.corpus import read_parallel
+from tandem.models.bundle import Bundle
+from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.training.data.corpus import read_parallel
 
 TrainingSources: TypeAlias = Annotated[
     list[Path],

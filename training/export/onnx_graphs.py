@@ -11,12 +11,12 @@ import onnx
 import torch
 from torch import Tensor
 
-from models.architectures.protocol import max_positions
-from models.search.graphs import GraphSpec, TensorSpec
-from models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
-from training.export.searching import search_graph
-from training.export.shortlist import SHORTLIST_GRAPH, shortlist_graph
-from training.export.tracing import traced
+from tandem.models.architectures.protocol import max_positions
+from tandem.models.search.graphs import GraphSpec, TensorSpec
+from tandem.models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
+from tandem.training.export.searching import search_graph
+from tandem.training.export.shortlist import SHORTLIST_GRAPH, shortlist_graph
+from tandem.training.export.tracing import traced
 
 # Every axis has its own size, so that no two are taken for the same; a pool has at least one slot.
 TRACED_SIZES = {"sentence": 3, "row": 6, "old_row": 9, "slot": 7, "ban": 4, "target": 8, "entry": 11}

@@ -19,19 +19,27 @@ from itertools import cycle, islice
 import numpy as np
 import torch
 
-from models.architectures.protocol import Padded
-from models.bundle import Bundle
-from models.errors import CorpusError, DecodingError
-from models.search import Failed, Graphs, Hypothesis, OfflineDecoder, SearchOptions
-from models.search.offline import NBest
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import AnyModel, TorchGraphs
-from models.translation.rendering import Renderer
-from models.translation.translator import Column, encode_columns, written_lines
-from models.vocabulary import BOS, EOS
-from training.export.calibration import Array
-from training.export.verdicts import STANDARD, Difference, ExactProof, Proof, ProofSettings, QuantisedProof, proof_table
-from training.quality.metrics import task_scores
+from tandem.models.architectures.protocol import Padded
+from tandem.models.bundle import Bundle
+from tandem.models.errors import CorpusError, DecodingError
+from tandem.models.search import Failed, Graphs, Hypothesis, OfflineDecoder, SearchOptions
+from tandem.models.search.offline import NBest
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.translator import Column, encode_columns, written_lines
+from tandem.models.vocabulary import BOS, EOS
+from tandem.training.export.calibration import Array
+from tandem.training.export.verdicts import (
+    STANDARD,
+    Difference,
+    ExactProof,
+    Proof,
+    ProofSettings,
+    QuantisedProof,
+    proof_table,
+)
+from tandem.training.quality.metrics import task_scores
 
 __all__ = ["Proof", "ProofSettings", "proof_table", "verify"]
 

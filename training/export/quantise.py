@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from training.export.editing import CONTRIB, Array, Editor, node, setting
+from tandem.training.export.editing import CONTRIB, Array, Editor, node, setting
 
 SMALL_TABLE = 1_024  # rows: as many positions; two nodes less at every step are worth the bytes
 

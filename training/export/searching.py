@@ -16,9 +16,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from models.search.graphs import GraphSpec, TensorSpec
-from models.steps.numbers import SPARE, SPREAD, block_width
-from training.export.editing import Editor, Writer
+from tandem.models.search.graphs import GraphSpec, TensorSpec
+from tandem.models.steps.numbers import SPARE, SPREAD, block_width
+from tandem.training.export.editing import Editor, Writer
 
 
 def search_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:

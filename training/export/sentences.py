@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 _FOLDER = Path(__file__).parent
 

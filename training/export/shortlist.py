@@ -19,11 +19,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from models.search.graphs import GraphSpec, TensorSpec
-from models.steps.numbers import GRID
-from training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
-from training.export.quantise import quantise_weight
-from training.export.searching import declare, write_best_listed
+from tandem.models.search.graphs import GraphSpec, TensorSpec
+from tandem.models.steps.numbers import GRID
+from tandem.training.export.editing import CONTRIB, Array, Editor, Writer, node, setting
+from tandem.training.export.quantise import quantise_weight
+from tandem.training.export.searching import declare, write_best_listed
 
 SHORTLIST_GRAPH, LOGITS_GRAPH = "step_shortlist", "step_logits"
 _PRODUCTS = ("Gemm", "MatMul", "MatMulIntegerToFloat")

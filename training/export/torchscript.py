@@ -15,10 +15,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from models.bundle import GRAPHS
-from models.search.graphs import specs_to_json
-from models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
-from training.export.onnx_graphs import TRACED_SIZES, TRACED_SOURCE, sample_inputs
+from tandem.models.bundle import GRAPHS
+from tandem.models.search.graphs import specs_to_json
+from tandem.models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
+from tandem.training.export.onnx_graphs import TRACED_SIZES, TRACED_SOURCE, sample_inputs
 
 
 def trace_graphs(model: AnyModel) -> dict[str, bytes]:

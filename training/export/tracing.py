@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch._dynamo import config as tracing
 from torch.fx.experimental import _config as symbolic_shapes
 
-import models.architectures.layers.recurrent  # noqa: F401  (defines tandem::gru)
+import tandem.models.architectures.layers.recurrent  # noqa: F401  (defines tandem::gru)
 
 Translations = Mapping[Callable[..., Any], Callable[..., Any]]
 Given = Mapping[str, tuple[Tensor, Mapping[int, Any]]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from models.config import to_mapping
+from tandem.models.config import to_mapping
 
 
 @dataclass(frozen=True, slots=True)

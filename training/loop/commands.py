@@ -13,29 +13,29 @@ import typer
 from rich.console import Console
 from rich.progress import Progress as Bar
 
-from models.architectures.protocol import feature_widths
-from models.bundle import SCRATCH, Bundle
-from models.command import CorporaFolder, RecipeFile, RunFolder
-from models.errors import CheckpointError, ConfigError
-from models.steps.device_search import OpenSearch
-from training.checkpoint import read_progress
-from training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
-from training.data.augmentation import load_augmentation
-from training.data.prepare import prepare as prepare_data
-from training.data.rewriters import rewriters_here
-from training.data.summary import PreparedSummary, check_prepared
-from training.experiment import Experiment, ExperimentOptions
-from training.loop.header import header
-from training.loop.locking import only_one, remove_unfinished
-from training.loop.reporting import Reporter, Silent, TerminalReporter
-from training.loop.trackers import Trackers, tracker_makers
-from training.loop.trainer import Run, Trainer
-from training.loop.validation import TextValidator
-from training.optimisation.heap import keep_freed_memory
-from training.optimisation.optim import spent
-from training.optimisation.precision import flushed_denormals, slower
-from training.parallel import Processes, joined
-from training.recipe import Recipe, load_recipe, recipe_mapping
+from tandem.models.architectures.protocol import feature_widths
+from tandem.models.bundle import SCRATCH, Bundle
+from tandem.models.command import CorporaFolder, RecipeFile, RunFolder
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.models.steps.device_search import OpenSearch
+from tandem.training.checkpoint import read_progress
+from tandem.training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
+from tandem.training.data.augmentation import load_augmentation
+from tandem.training.data.prepare import prepare as prepare_data
+from tandem.training.data.rewriters import rewriters_here
+from tandem.training.data.summary import PreparedSummary, check_prepared
+from tandem.training.experiment import Experiment, ExperimentOptions
+from tandem.training.loop.header import header
+from tandem.training.loop.locking import only_one, remove_unfinished
+from tandem.training.loop.reporting import Reporter, Silent, TerminalReporter
+from tandem.training.loop.trackers import Trackers, tracker_makers
+from tandem.training.loop.trainer import Run, Trainer
+from tandem.training.loop.validation import TextValidator
+from tandem.training.optimisation.heap import keep_freed_memory
+from tandem.training.optimisation.optim import spent
+from tandem.training.optimisation.precision import flushed_denormals, slower
+from tandem.training.parallel import Processes, joined
+from tandem.training.recipe import Recipe, load_recipe, recipe_mapping
 
 console = Console()
 

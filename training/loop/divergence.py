@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from models.architectures.protocol import Seq2SeqModel
-from models.errors import ConfigError, DecodingError
-from models.search.hypotheses import SentenceError
-from models.steps.loading import model_tensors
-from training.checkpoint import TrainingProgress, checkpoints
-from training.recipe import Recipe
+from tandem.models.architectures.protocol import Seq2SeqModel
+from tandem.models.errors import ConfigError, DecodingError
+from tandem.models.search.hypotheses import SentenceError
+from tandem.models.steps.loading import model_tensors
+from tandem.training.checkpoint import TrainingProgress, checkpoints
+from tandem.training.recipe import Recipe
 
 _ASIDE = "diverged"  # the name of a checkpoint that is not gone on from
 

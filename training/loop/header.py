@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from training.data.summary import PreparedSummary, SplitSummary
-from training.loop.trainer import Trainer
-from training.recipe import TrainingConfig
+from tandem.training.data.summary import PreparedSummary, SplitSummary
+from tandem.training.loop.trainer import Trainer
+from tandem.training.recipe import TrainingConfig
 
 
 def header(trainer: Trainer) -> str:

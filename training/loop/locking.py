@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from models.errors import CheckpointError
+from tandem.models.errors import CheckpointError
 
 LOCK = "training.lock"
 # Checkpoints that were being written: ours, and those that safetensors fills first.

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.architectures.protocol import Padded, Seq2SeqModel
-from models.errors import ConfigError
-from training.data.batches import TrainingBatch
-from training.loop.selection import Selection
-from training.optimisation.loss import smoothed_cross_entropy
-from training.optimisation.precision import NARROW
-from training.optimisation.recomputation import recomputed
-from training.recipe import TrainingConfig
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel
+from tandem.models.errors import ConfigError
+from tandem.training.data.batches import TrainingBatch
+from tandem.training.loop.selection import Selection
+from tandem.training.optimisation.loss import smoothed_cross_entropy
+from tandem.training.optimisation.precision import NARROW
+from tandem.training.optimisation.recomputation import recomputed
+from tandem.training.recipe import TrainingConfig
 
 AnyModel = Seq2SeqModel[Any, Any]
 

@@ -17,9 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from torch import Tensor
 
-from training.checkpoint import TrainingProgress
-from training.loop.trackers import Tracker
-from training.parallel import Processes
+from tandem.training.checkpoint import TrainingProgress
+from tandem.training.loop.trackers import Tracker
+from tandem.training.parallel import Processes
 
 _LARGEST = 700.0  # nats whose perplexity is a number
 _SHOWN = 100  # characters of an example

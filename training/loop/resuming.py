@@ -9,13 +9,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from models.errors import CheckpointError, ConfigError
-from training.checkpoint import random_states, read_progress, set_random_states
-from training.data.dataset import vocabulary_digest
-from training.data.summary import BATCHING_FIELDS, differences_beside, listed_differences
-from training.optimisation.determinism import seed_of
-from training.parallel import Processes
-from training.recipe import Recipe, recipe_from_mapping, recipe_mapping
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.training.checkpoint import random_states, read_progress, set_random_states
+from tandem.training.data.dataset import vocabulary_digest
+from tandem.training.data.summary import BATCHING_FIELDS, differences_beside, listed_differences
+from tandem.training.optimisation.determinism import seed_of
+from tandem.training.parallel import Processes
+from tandem.training.recipe import Recipe, recipe_from_mapping, recipe_mapping
 
 # Training may be lengthened, validated, batched or computed otherwise, and slowed where it diverges.
 _FREE = {

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.search.shortlist import Shortlist
-from models.vocabulary import PAD
-from training.data.alignment import sample_pairs
-from training.data.batches import TrainingBatch
-from training.data.dataset import PreparedData, TokenArray, load_vocabularies
-from training.data.shortlists import shortlist_of
-from training.recipe import TrainingConfig
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.vocabulary import PAD
+from tandem.training.data.alignment import sample_pairs
+from tandem.training.data.batches import TrainingBatch
+from tandem.training.data.dataset import PreparedData, TokenArray, load_vocabularies
+from tandem.training.data.shortlists import shortlist_of
+from tandem.training.recipe import TrainingConfig
 
 
 class Selection:

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from models.architectures.layers.dropout import Masks
-from models.architectures.protocol import Seq2SeqModel
-from models.errors import CheckpointError
-from training.data.batches import TrainingBatch
-from training.loop.objective import Objective
-from training.loop.selection import Selection
-from training.optimisation.ema import MovingAverage
-from training.optimisation.optim import build_optimiser
-from training.optimisation.precision import float32_products
-from training.parallel import Processes
-from training.recipe import Recipe
+from tandem.models.architectures.layers.dropout import Masks
+from tandem.models.architectures.protocol import Seq2SeqModel
+from tandem.models.errors import CheckpointError
+from tandem.training.data.batches import TrainingBatch
+from tandem.training.loop.objective import Objective
+from tandem.training.loop.selection import Selection
+from tandem.training.optimisation.ema import MovingAverage
+from tandem.training.optimisation.optim import build_optimiser
+from tandem.training.optimisation.precision import float32_products
+from tandem.training.parallel import Processes
+from tandem.training.recipe import Recipe
 
 _SCALE, _SINCE = "scaler.scale", "scaler.growth_tracker"
 

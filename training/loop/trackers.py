@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 GROUP = "tandem.trackers"
 

@@ -19,12 +19,12 @@ from typing import Any, NoReturn
 
 import torch
 
-from models.architectures.layers.linear import unfolded
-from models.architectures.protocol import Seq2SeqModel
-from models.architectures.registry import build_model
-from models.errors import DecodingError
-from models.steps.loading import model_tensors
-from training.checkpoint import (
+from tandem.models.architectures.layers.linear import unfolded
+from tandem.models.architectures.protocol import Seq2SeqModel
+from tandem.models.architectures.registry import build_model
+from tandem.models.errors import DecodingError
+from tandem.models.steps.loading import model_tensors
+from tandem.training.checkpoint import (
     TrainingProgress,
     checkpoints,
     further_tensors,
@@ -34,19 +34,19 @@ from training.checkpoint import (
     save_checkpoint,
     set_random_states,
 )
-from training.data.augmentation import Augmentation
-from training.data.batches import collate
-from training.data.dataset import PreparedData, vocabulary_digest
-from training.data.plans import plan_epoch
-from training.data.rewriters import Rewriters
-from training.data.stream import Group, Stream
-from training.data.summary import PreparedSummary
-from training.experiment import Experiment
-from training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
-from training.loop.interruption import interruptible
-from training.loop.objective import Objective
-from training.loop.reporting import Reporter, ShownSentence, TrainingClock, Window
-from training.loop.resuming import (
+from tandem.training.data.augmentation import Augmentation
+from tandem.training.data.batches import collate
+from tandem.training.data.dataset import PreparedData, vocabulary_digest
+from tandem.training.data.plans import plan_epoch
+from tandem.training.data.rewriters import Rewriters
+from tandem.training.data.stream import Group, Stream
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.experiment import Experiment
+from tandem.training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
+from tandem.training.loop.interruption import interruptible
+from tandem.training.loop.objective import Objective
+from tandem.training.loop.reporting import Reporter, ShownSentence, TrainingClock, Window
+from tandem.training.loop.resuming import (
     check_recipe,
     check_same_update,
     check_vocabularies,
@@ -54,15 +54,15 @@ from training.loop.resuming import (
     seed_process,
     states_of_others,
 )
-from training.loop.selection import training_selection
-from training.loop.stepping import Stepper
-from training.loop.validation import Validated
-from training.optimisation.determinism import determinism
-from training.optimisation.freezing import freeze
-from training.optimisation.optim import divisions, learning_rate, spent
-from training.optimisation.precision import chosen, float32_products
-from training.parallel import Processes
-from training.recipe import Recipe, recipe_mapping
+from tandem.training.loop.selection import training_selection
+from tandem.training.loop.stepping import Stepper
+from tandem.training.loop.validation import Validated
+from tandem.training.optimisation.determinism import determinism
+from tandem.training.optimisation.freezing import freeze
+from tandem.training.optimisation.optim import divisions, learning_rate, spent
+from tandem.training.optimisation.precision import chosen, float32_products
+from tandem.training.parallel import Processes
+from tandem.training.recipe import Recipe, recipe_mapping
 
 ALONE = Processes()
 

@@ -9,20 +9,20 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from models.architectures.protocol import Seq2SeqModel, max_positions
-from models.search import Graphs, OfflineDecoder
-from models.steps.device_search import OpenSearch, SearchRoom
-from models.steps.torch_graphs import TorchGraphs
-from models.translation.rendering import Renderer
-from models.translation.translator import translate_lines
-from models.vocabulary import TaggedVocabulary, Vocabulary
-from training.data.corpus import read_lines
-from training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
-from training.data.directions import Directed, directed_corpora
-from training.data.summary import PreparedSummary
-from training.loop.reporting import ShownSentence
-from training.quality.metrics import pooled_scores
-from training.recipe import Recipe
+from tandem.models.architectures.protocol import Seq2SeqModel, max_positions
+from tandem.models.search import Graphs, OfflineDecoder
+from tandem.models.steps.device_search import OpenSearch, SearchRoom
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.translator import translate_lines
+from tandem.models.vocabulary import TaggedVocabulary, Vocabulary
+from tandem.training.data.corpus import read_lines
+from tandem.training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
+from tandem.training.data.directions import Directed, directed_corpora
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.loop.reporting import ShownSentence
+from tandem.training.quality.metrics import pooled_scores
+from tandem.training.recipe import Recipe
 
 EXAMPLES = 5
 _SLOTS = 64  # of a search on a GPU, beside what training holds there

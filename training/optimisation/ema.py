@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from models.architectures.protocol import Seq2SeqModel
-from models.steps.loading import model_tensors
-from training.checkpoint import EMA, load_into
+from tandem.models.architectures.protocol import Seq2SeqModel
+from tandem.models.steps.loading import model_tensors
+from tandem.training.checkpoint import EMA, load_into
 
 _COUNT = "ema_updates"
 

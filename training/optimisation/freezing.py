@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
 
 
 def freeze(model: nn.Module, patterns: Sequence[str]) -> None:

@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import nn
 
-from models.config import bounded
-from models.errors import ConfigError
+from tandem.models.config import bounded
+from tandem.models.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)

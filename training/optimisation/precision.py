@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 from torch.nn import functional as F
 
-from training.parallel import Processes
+from tandem.training.parallel import Processes
 
 Precision = Literal["float32", "tf32", "bf16", "fp16"]
 AskedPrecision = Literal["auto", "float32", "tf32", "bf16", "fp16"]

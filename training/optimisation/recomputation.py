@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from models.architectures.protocol import Seq2SeqModel
+from tandem.models.architectures.protocol import Seq2SeqModel
 
 
 def pieces(model: Seq2SeqModel[Any, Any]) -> list[tuple[nn.Module, str]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import CorpusError
-from models.search.confidence import Floats, Reliability, ReliabilityBin, Scale
+from tandem.models.errors import CorpusError
+from tandem.models.search.confidence import Floats, Reliability, ReliabilityBin, Scale
 
 _RIDGE = 1e-3  # of the standardised weights: numbers that say the same share the weight
 _BINS = 20  # of the curve: each has a twentieth of the things

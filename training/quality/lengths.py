@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from models.translation.translator import Column, encode_columns
-from models.vocabulary import Vocabulary
+from tandem.models.translation.translator import Column, encode_columns
+from tandem.models.vocabulary import Vocabulary
 
 EDGES = (10, 20, 30, 40, 50)
 """The last length of each class but the open one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from models.errors import CorpusError
+from tandem.models.errors import CorpusError
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -73,7 +73,7 @@ def corpus_metrics(task: str, language: str) -> dict[str, Metric]:
         language: of the references, which decides how BLEU and TER tokenise.
     """
     if task == "summarize":
-        from training.quality.rouge import rouge_metrics, shared_scorer
+        from tandem.training.quality.rouge import rouge_metrics, shared_scorer
 
         return dict(rouge_metrics("fmeasure", shared_scorer()))
     from sacrebleu.metrics.bleu import BLEU
@@ -105,13 +105,13 @@ def all_metrics(task: str, language: str, *, tokenised: bool = False) -> dict[st
             tokenised again, which would give other tokens (``'s`` becomes ``' s``).
     """
     if task == "summarize":
-        from training.quality.rouge import DUC_BYTES, rouge_metrics, shared_scorer
+        from tandem.training.quality.rouge import DUC_BYTES, rouge_metrics, shared_scorer
 
         scorer = shared_scorer()
         recall = rouge_metrics("recall", scorer) | rouge_metrics("recall", scorer, DUC_BYTES)
         return dict(rouge_metrics("fmeasure", scorer) | recall)
     metrics = corpus_metrics(task, language)
-    from training.quality.tokenised import MtevalBleu, TokenisedBleu, moses_tokens
+    from tandem.training.quality.tokenised import MtevalBleu, TokenisedBleu, moses_tokens
 
     tokens = None if tokenised else moses_tokens(language)
     name = "as-is" if tokenised else f"moses-{language}"

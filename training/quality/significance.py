@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from models.errors import CorpusError
+from tandem.models.errors import CorpusError
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric

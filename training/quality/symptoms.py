@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from models.search import repetition
+from tandem.models.search import repetition
 
 MOST_ROUNDS = 2
 """Equal stretches of words one after another that are no loop: people write "very, very"."""

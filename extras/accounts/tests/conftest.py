@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from extras.accounts.tests.guarded import guarded
-from extras.accounts.tests.keyed import keyed
-from models.bundle import Bundle
+from tandem.extras.accounts.tests.guarded import guarded
+from tandem.extras.accounts.tests.keyed import keyed
+from tandem.models.bundle import Bundle
 from tests.conftest import anyio_backend
 from tests.service.conftest import bundles, many_sources
 from tests.service.http.dialects.conftest import both_ways, server

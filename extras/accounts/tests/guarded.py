@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI
 
-from extras.accounts.access import KeyedAccess, open_keys
-from extras.accounts.counters import SqliteCounters
-from extras.accounts.keys import CallerLimits, KeyStore
-from models.bundle import Bundle
-from service.callers import Caller
-from service.http.dependencies import admin
-from service.settings import Settings
+from tandem.extras.accounts.access import KeyedAccess, open_keys
+from tandem.extras.accounts.counters import SqliteCounters
+from tandem.extras.accounts.keys import CallerLimits, KeyStore
+from tandem.models.bundle import Bundle
+from tandem.service.callers import Caller
+from tandem.service.http.dependencies import admin
+from tandem.service.settings import Settings
 from tests.service.support import Clock, Served, served
 
 ADMIN_KEY = "an-admin-key-of-the-settings"

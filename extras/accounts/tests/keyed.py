@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from extras.accounts.access import KeyedAccess
-from extras.accounts.keys import CallerLimits
-from extras.accounts.tests.guarded import stop_minutes
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.extras.accounts.access import KeyedAccess
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.extras.accounts.tests.guarded import stop_minutes
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.http.live import Live, live
 from tests.service.support import copying, make_engine
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from service.server import serve_engine
-from service.settings import Settings
-from service.telemetry.logs import configure_logging
+from tandem.service.server import serve_engine
+from tandem.service.settings import Settings
+from tandem.service.telemetry.logs import configure_logging
 from tests.service.support import copying, make_engine, tiny_bundle
 
 CRASHING = "bahnhof"

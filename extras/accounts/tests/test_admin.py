@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from extras.accounts.tests.guarded import ADMIN_KEY, TRANSLATE, bearer, guarded, make_key
-from models.bundle import Bundle
+from tandem.extras.accounts.tests.guarded import ADMIN_KEY, TRANSLATE, bearer, guarded, make_key
+from tandem.models.bundle import Bundle
 from tests.service.support import Served, assert_error
 
 pytestmark = pytest.mark.anyio

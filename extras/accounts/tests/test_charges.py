@@ -10,16 +10,16 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from extras.accounts.keys import CallerLimits
-from extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
-from models.bundle import Bundle
-from service.callers import Caller, QuotaUsage
-from service.engine import DecodingFailed
-from service.settings import Settings
-from service.translation.progress import Progress
-from service.translation.requests import Context, TranslateTask
-from service.translation.results import DecodeResult
-from service.translation.texts import TextService
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
+from tandem.models.bundle import Bundle
+from tandem.service.callers import Caller, QuotaUsage
+from tandem.service.engine import DecodingFailed
+from tandem.service.settings import Settings
+from tandem.service.translation.progress import Progress
+from tandem.service.translation.requests import Context, TranslateTask
+from tandem.service.translation.results import DecodeResult
+from tandem.service.translation.texts import TextService
 from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from deploy.cli import app
-from extras.accounts.access import KeyedAccess, open_keys
-from extras.accounts.keys import CallerLimits, KeyStore
-from models.errors import ConfigError, TandemError
-from service.callers import Caller
-from service.database import StorageError, StorageFull
-from service.settings import Settings
+from tandem.deploy.cli import app
+from tandem.extras.accounts.access import KeyedAccess, open_keys
+from tandem.extras.accounts.keys import CallerLimits, KeyStore
+from tandem.models.errors import ConfigError, TandemError
+from tandem.service.callers import Caller
+from tandem.service.database import StorageError, StorageFull
+from tandem.service.settings import Settings
 
 Run = Callable[..., Result]
 
@@ -192,7 +192,7 @@ def test_a_job_that_is_deleted_meanwhile_is_not_missed(
         shutil.rmtree(jobs["two" if Path(source).parent.name == "one" else "one"], ignore_errors=True)
         copy(source, target, **options)
 
-    monkeypatch.setattr("extras.accounts.backup.shutil.copy2", and_delete_the_other)
+    monkeypatch.setattr("tandem.extras.accounts.backup.shutil.copy2", and_delete_the_other)
     run("backup", str(tmp_path / "copy"))
     assert [path.read_text() for path in (tmp_path / "copy").rglob("source")] == ["text"]
 
@@ -208,7 +208,7 @@ def test_half_a_backup_is_none(run: Run, data: Path, tmp_path: Path, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device", source)
 
     with monkeypatch.context() as patched:
-        patched.setattr("extras.accounts.backup.shutil.copy2", full)
+        patched.setattr("tandem.extras.accounts.backup.shutil.copy2", full)
         error = run("backup", str(tmp_path / "copy"), fails=True).exception
     assert isinstance(error, StorageFull) and "source cannot be backed up" in str(error)
     assert list((tmp_path / "copy").iterdir()) == []

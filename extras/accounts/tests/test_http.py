@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from extras.accounts import errors
-from extras.accounts.access import KeyedAccess
-from extras.accounts.keys import MIGRATIONS, KeyStore
-from extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.database import Database, StorageError
-from service.errors import ServiceError
-from service.http.errors import reply_for
-from service.settings import Settings
+from tandem.extras.accounts import errors
+from tandem.extras.accounts.access import KeyedAccess
+from tandem.extras.accounts.keys import MIGRATIONS, KeyStore
+from tandem.extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.database import Database, StorageError
+from tandem.service.errors import ServiceError
+from tandem.service.http.errors import reply_for
+from tandem.service.settings import Settings
 from tests.deploy.promql import OF_EXTRAS, exposition
 from tests.service.support import PATIENCE, Served, assert_error
 

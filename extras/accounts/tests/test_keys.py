@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from extras.accounts.keys import MIGRATIONS, CallerLimits, KeyStore, Snapshot
-from models.errors import ConfigError
-from service.database import Database
+from tandem.extras.accounts.keys import MIGRATIONS, CallerLimits, KeyStore, Snapshot
+from tandem.models.errors import ConfigError
+from tandem.service.database import Database
 from tests.service.support import Clock
 
 DAY = 86_400.0
@@ -148,7 +148,7 @@ def test_an_unknown_identifier_is_compared_as_well(monkeypatch: pytest.MonkeyPat
         compared.append((one, other))
         return one == other
 
-    monkeypatch.setattr("extras.accounts.keys.hmac.compare_digest", compare)
+    monkeypatch.setattr("tandem.extras.accounts.keys.hmac.compare_digest", compare)
     snapshot.find(secret, 0.0)
     snapshot.find("tandem_00000000" + secret[15:], 0.0)
     snapshot.find("password", 0.0)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 
-from extras.accounts.tests.keyed import Keyed
+from tandem.extras.accounts.tests.keyed import Keyed
 from tests.service.http.dialects.test_libretranslate_clients import POST, mastodon, weblate
 from tests.service.http.live import Live
 

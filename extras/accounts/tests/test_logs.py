@@ -18,10 +18,10 @@ from typing import Any
 import httpx
 import pytest
 
-from extras.accounts.tests.talkative import CRASHING
+from tandem.extras.accounts.tests.talkative import CRASHING
 from tests.service.support import PATIENCE
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 TEXT = "Zwetschgendatschi"
 KEY = "tandem_deadbeef_" + "Kk7" * 14 + "K"
 OTHER_KEY = "another-secret-of-a-client"
@@ -46,7 +46,7 @@ class Program:
     """The running service and what it has logged."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "extras.accounts.tests.talkative", str(folder)]
+        command = [sys.executable, "-m", "tandem.extras.accounts.tests.talkative", str(folder)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from extras.accounts.memory import Correction
-from extras.accounts.settings import AccountSettings
-from extras.accounts.tests.guarded import bearer, make_key
-from models.bundle import Bundle
-from service.errors import InvalidOption
+from tandem.extras.accounts.memory import Correction
+from tandem.extras.accounts.settings import AccountSettings
+from tandem.extras.accounts.tests.guarded import bearer, make_key
+from tandem.models.bundle import Bundle
+from tandem.service.errors import InvalidOption
 from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio

@@ -14,14 +14,14 @@ import pytest
 from limits.storage import RedisStorage, Storage
 from structlog.testing import capture_logs
 
-from extras.accounts.counters import MIGRATIONS, SqliteCounters, shared_counters
-from extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
-from extras.accounts.keys import CallerLimits
-from extras.accounts.meter import Meter
-from models.errors import ConfigError
-from service.callers import Receipt
-from service.database import Database, StorageError
-from service.http.errors import reply_for
+from tandem.extras.accounts.counters import MIGRATIONS, SqliteCounters, shared_counters
+from tandem.extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.extras.accounts.meter import Meter
+from tandem.models.errors import ConfigError
+from tandem.service.callers import Receipt
+from tandem.service.database import Database, StorageError
+from tandem.service.http.errors import reply_for
 from tests.service.support import Clock
 
 START = datetime(2030, 1, 31, 23, 0, tzinfo=UTC).timestamp()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from extras.accounts.access import open_keys
-from extras.accounts.keys import CallerLimits, KeyStore
-from extras.cluster.arguments import Arguments
-from extras.cluster.tests.test_parts import Alone, translate, versions
-from service.settings import Settings
+from tandem.extras.accounts.access import open_keys
+from tandem.extras.accounts.keys import CallerLimits, KeyStore
+from tandem.extras.cluster.arguments import Arguments
+from tandem.extras.cluster.tests.test_parts import Alone, translate, versions
+from tandem.service.settings import Settings
 from tests.service.support import running
 
 __all__ = ["versions"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from extras.bulk.options import BulkOptions
-from extras.bulk.tests.support import Opener
-from extras.bulk.translator import BulkTranslator
-from models.errors import ConfigError
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.tests.support import Opener
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.errors import ConfigError
 from tests.service.support import tiny_bundle
 
 PAIRS = (("de", "en"), ("en", "de"))

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from extras.bulk.cluster import RayActors
-from extras.bulk.run import Request, translate_files
-from extras.bulk.translator import BulkTranslator
-from models.errors import ConfigError
+from tandem.extras.bulk.cluster import RayActors
+from tandem.extras.bulk.run import Request, translate_files
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.errors import ConfigError
+from tests.shipped import SHIPPED
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,7 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context"),  # it sets its own deprecated options
 ]
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
 TEXT = "Nummer {}. Das Haus ist alt. Wir gehen heute nach Hause."
 
 

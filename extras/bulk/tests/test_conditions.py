@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from extras.bulk.conditions import AT_ONCE, LONG_WORDS, PLAIN, TYPO_RATE, ConditionResult, conditions, suite
-from models.errors import CorpusError
+from tandem.extras.bulk.conditions import AT_ONCE, LONG_WORDS, PLAIN, TYPO_RATE, ConditionResult, conditions, suite
+from tandem.models.errors import CorpusError
 
 WORDS = ("The", "station", "is", "closed,", "and", "nobody", "Knows", "why", "today.")
 SOURCES = [" ".join((*WORDS[: 3 + number % 6], f"Number{number}.")) for number in range(60)]

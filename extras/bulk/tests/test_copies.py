@@ -12,11 +12,11 @@ from random import Random
 
 import pytest
 
-from extras.bulk.options import BulkOptions
-from extras.bulk.translator import BulkTranslator
-from training.data import copyables
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.training.data import copyables
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[3]
 MAKERS = (copyables.number, copyables.identifier, copyables.slot, copyables.emoji)
 CARRIERS = {
     "de": (

@@ -6,16 +6,16 @@ from typing import Any, NoReturn
 
 import pytest
 
-from extras.bulk.options import BulkOptions
-from extras.bulk.translator import BulkTranslator
-from models.bundle import Bundle
-from models.errors import DeviceLost
-from models.search import GraphSpecs, SearchingGraphs
-from models.steps.device_search import DeviceSearch
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import TorchGraphs
-from service.runtimes import open_graphs
-from service.runtimes.torch import device_search, device_work
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.bundle import Bundle
+from tandem.models.errors import DeviceLost
+from tandem.models.search import GraphSpecs, SearchingGraphs
+from tandem.models.steps.device_search import DeviceSearch
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.service.runtimes import open_graphs
+from tandem.service.runtimes.torch import device_search, device_work
 from tests.deploy.small import WORDS, Make, make
 
 __all__ = ["make"]

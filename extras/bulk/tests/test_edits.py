@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from extras.bulk.options import BulkOptions
-from extras.bulk.run import Request, translate_files
-from extras.bulk.translator import BulkTranslator
-from models.bundle import Bundle
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.run import Request, translate_files
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.bundle import Bundle
 from tests.training.loop.test_postediting import bundle, folder
 
 __all__ = ["bundle", "folder"]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from extras.bulk.pool import LINES_OF_A_BLOCK
-from extras.bulk.tests.support import numbered, shout, write_lines
+from tandem.extras.bulk.pool import LINES_OF_A_BLOCK
+from tandem.extras.bulk.tests.support import numbered, shout, write_lines
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 60.0  # seconds after which a test that waits for something has failed
 LINES = 30_000
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def started(
     (folder / "pids").mkdir(exist_ok=True)
     files = (str(folder / "in"), str(folder / "out"), str(folder / "pids"))
     numbers = (str(pause), str(workers), str(save_every))
-    command = [sys.executable, "-m", "extras.bulk.tests.support", str(bundle), *files, *numbers]
+    command = [sys.executable, "-m", "tandem.extras.bulk.tests.support", str(bundle), *files, *numbers]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

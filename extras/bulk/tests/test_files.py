@@ -21,17 +21,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
-from extras.bulk.lines import Line, LineResult
-from extras.bulk.options import BulkOptions
-from extras.bulk.output import FileOutput, Journal, StreamOutput
-from extras.bulk.pool import LINES_OF_A_BLOCK, WorkerDied
-from extras.bulk.run import Request, Summary, translate_files
-from extras.bulk.tests import support
-from extras.bulk.tests.support import Shouting, copier, numbered, shout, shouter, write_lines
-from models.bundle import Vocabularies, VocabularyFile
-from models.errors import ConfigError, CorpusError
-from models.folders import hold
+from tandem.deploy.cli import app
+from tandem.extras.bulk.lines import Line, LineResult
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.output import FileOutput, Journal, StreamOutput
+from tandem.extras.bulk.pool import LINES_OF_A_BLOCK, WorkerDied
+from tandem.extras.bulk.run import Request, Summary, translate_files
+from tandem.extras.bulk.tests import support
+from tandem.extras.bulk.tests.support import Shouting, copier, numbered, shout, shouter, write_lines
+from tandem.models.bundle import Vocabularies, VocabularyFile
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.folders import hold
 from tests.service.support import tiny_bundle
 
 Packing = tuple[str, Callable[[bytes], bytes], Callable[[bytes], bytes]]
@@ -368,7 +368,7 @@ def test_who_has_waited_for_a_file_does_not_cut_what_it_became(tmp_path: Path, m
         part.rename(out)
         return held
 
-    monkeypatch.setattr("extras.bulk.output.hold", wait)
+    monkeypatch.setattr("tandem.extras.bulk.output.hold", wait)
     with pytest.raises(ConfigError, match="has just finished it"):
         FileOutput(out).begin({}, resume=True)
     assert out.read_bytes() == b"all of it"
@@ -425,7 +425,7 @@ def test_standard_input_can_be_resumed_into_a_file(
 
 
 def test_features_are_read_row_by_row(tmp_path: Path) -> None:
-    from extras.bulk.sources import FeatureSource
+    from tandem.extras.bulk.sources import FeatureSource
 
     matrices = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
     np.save(tmp_path / "x.npy", matrices)
@@ -437,7 +437,7 @@ def test_features_are_read_row_by_row(tmp_path: Path) -> None:
 
 @pytest.fixture
 def copying_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from extras.bulk import translator
+    from tandem.extras.bulk import translator
 
     monkeypatch.setattr(translator.BulkTranslator.__init__, "__defaults__", (BulkOptions(), support.open_copying))
 

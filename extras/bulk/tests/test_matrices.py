@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from extras.bulk.options import BulkOptions
-from extras.bulk.run import Request, translate_files
-from extras.bulk.translator import BulkTranslator
-from models.errors import CorpusError
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.run import Request, translate_files
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.errors import CorpusError
 from tests.deploy.test_sources import folder, sources
 
 __all__ = ["folder"]

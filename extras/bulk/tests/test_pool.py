@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from extras.bulk.pool import BYTES_OF_A_BLOCK, LINES_OF_A_BLOCK, translate_rows
-from extras.bulk.sources import InputRow
-from extras.bulk.tests.support import Shouting
+from tandem.extras.bulk.pool import BYTES_OF_A_BLOCK, LINES_OF_A_BLOCK, translate_rows
+from tandem.extras.bulk.sources import InputRow
+from tandem.extras.bulk.tests.support import Shouting
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from extras.bulk.progress import ProgressMeter
+from tandem.extras.bulk.progress import ProgressMeter
 
 
 def shown(terminal: bool, size: int | None) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import MANIFEST, Bundle, sha256
+from tandem.models.bundle import MANIFEST, Bundle, sha256
 from tests.command import ends
 from tests.deploy.listening import answering, send_rest
 from tests.service.support import tiny_bundle

@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from extras.bulk.options import BulkOptions
-from extras.bulk.translator import BulkTranslator
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search.shortlist import Shortlist, Table
-from models.vocabulary import EOS
-from training.export.bundle import add_shortlist
-
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search.shortlist import Shortlist, Table
+from tandem.models.vocabulary import EOS
+from tandem.training.export.bundle import add_shortlist
+from tests.shipped import SHIPPED
 
 
 def test_files_are_translated_with_a_list(tmp_path: Path) -> None:

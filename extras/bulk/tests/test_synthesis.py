@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 import typer
 
-from extras.bulk.lines import Line
-from extras.bulk.options import BulkOptions
-from extras.bulk.robustness import robustness
-from extras.bulk.synthesis import Synthesis, synthesise
-from extras.bulk.synthetic import Sieve, nearest
-from extras.bulk.tests.support import Opener, open_copying
-from extras.bulk.translator import BulkTranslator
-from models.errors import ConfigError, CorpusError
-from models.search import Failed
+from tandem.extras.bulk.lines import Line
+from tandem.extras.bulk.options import BulkOptions
+from tandem.extras.bulk.robustness import robustness
+from tandem.extras.bulk.synthesis import Synthesis, synthesise
+from tandem.extras.bulk.synthetic import Sieve, nearest
+from tandem.extras.bulk.tests.support import Opener, open_copying
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.search import Failed
+from tandem.training.data.corpus import read_lines
 from tests.service.support import tiny_bundle
-from training.data.corpus import read_lines
 
 PAIRS = (("de", "en"), ("en", "de"))
 LINES = ["wo ist der bahnhof heute", "guten morgen", "", "das haus ist gross", "guten morgen", "wie geht es dir so"]
@@ -149,7 +149,7 @@ def test_references_must_be_one_for_each_text(tmp_path: Path) -> None:
 @pytest.fixture
 def judged(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """`tandem robustness` opens copying graphs."""
-    monkeypatch.setattr("extras.bulk.robustness.BulkTranslator", partial(BulkTranslator, opener=opened))
+    monkeypatch.setattr("tandem.extras.bulk.robustness.BulkTranslator", partial(BulkTranslator, opener=opened))
 
 
 @pytest.mark.usefixtures("judged")

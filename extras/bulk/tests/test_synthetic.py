@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from extras.bulk.synthetic import (
+from tandem.extras.bulk.synthetic import (
     PROVENANCE,
     Provenance,
     Sieve,
@@ -22,10 +22,10 @@ from extras.bulk.synthetic import (
     write_pairs,
     write_provenance,
 )
-from models.config import load_dataclass
-from models.errors import CorpusError
-from training.data.config import CorpusConfig
-from training.data.corpus import file_names, read_parallel
+from tandem.models.config import load_dataclass
+from tandem.models.errors import CorpusError
+from tandem.training.data.config import CorpusConfig
+from tandem.training.data.corpus import file_names, read_parallel
 
 MADE = Provenance("distilled", "de-en@2", "MIT", ("a/train.de.xz",), ("de", "en"), {}, Sieve(), 2, {"copied": 1})
 

@@ -12,14 +12,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from deploy.runtime import check_shortlist
-from extras.bulk.lines import LineFinding, LineResult
-from extras.bulk.run import Stopped
-from extras.bulk.tests.support import copier
-from extras.bulk.translator import BulkTranslator
-from models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
-from models.errors import ConfigError
-from models.search import Array, Batch, Failed, Graphs, OfflineDecoder, SearchingGraphs, SearchOptions
+from tandem.deploy.runtime import check_shortlist
+from tandem.extras.bulk.lines import LineFinding, LineResult
+from tandem.extras.bulk.run import Stopped
+from tandem.extras.bulk.tests.support import copier
+from tandem.extras.bulk.translator import BulkTranslator
+from tandem.models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
+from tandem.models.errors import ConfigError
+from tandem.models.search import Array, Batch, Failed, Graphs, OfflineDecoder, SearchingGraphs, SearchOptions
 from tests.command import fails
 from tests.service.support import CopyGraphs, copying, served, tiny_bundle
 

@@ -19,7 +19,8 @@ import httpx
 import pytest
 import yaml
 
-from deploy.loadtest.server import free_port
+from tandem.deploy.loadtest.server import free_port
+from tests.shipped import ROOT, SHIPPED
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,8 +29,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context"),  # it sets its own deprecated options
 ]
-ROOT = Path(__file__).parents[3]
-SHIPPED = ROOT / "bundles" / "de-fr-en"
 PATIENCE = 60.0  # seconds after which a test that waits for something has failed
 SENTENCES = (
     "Das Haus ist alt.",
@@ -257,7 +256,7 @@ def test_a_replica_takes_what_the_arguments_say() -> None:
     with warnings.catch_warnings():
         for kind in (DeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", kind)
-        from extras.cluster.app import app
+        from tandem.extras.cluster.app import app
 
     built: Any = app({"num_cpus": "4", "num_gpus": "0.25", "min_replicas": "2", "max_replicas": "8", "sticky": "true"})
     deployment = built._bound_deployment

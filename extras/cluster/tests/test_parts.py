@@ -13,13 +13,12 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from extras.cluster.arguments import Arguments, read_arguments
-from extras.cluster.replica import OneRequestId, Replica, take_folder
-from extras.cluster.scaling import METRIC, QueueShare
-from models.errors import ConfigError
+from tandem.extras.cluster.arguments import Arguments, read_arguments
+from tandem.extras.cluster.replica import OneRequestId, Replica, take_folder
+from tandem.extras.cluster.scaling import METRIC, QueueShare
+from tandem.models.errors import ConfigError
 from tests.service.support import running
-
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
+from tests.shipped import SHIPPED
 
 
 def test_arguments_of_a_command_line_are_strings() -> None:
@@ -130,7 +129,7 @@ class Alone(Replica):
 @pytest.fixture
 def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of two versions, whose replicas leave this process's logging as it is."""
-    monkeypatch.setattr("extras.cluster.replica.configure_logging", lambda settings: None)
+    monkeypatch.setattr("tandem.extras.cluster.replica.configure_logging", lambda settings: None)
     for version in ("de-fr-en@1", "de-fr-en@2"):
         shutil.copytree(SHIPPED, tmp_path / "bundles" / version)
     return tmp_path / "bundles"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from extras.dialects.deepl.schemas import DeepLError, DocumentRequest
+from tandem.extras.dialects.deepl.schemas import DeepLError, DocumentRequest
 
 _ERRORS = {
     400: ("A field is missing or wrong, or asks for what is not offered.",

@@ -8,27 +8,27 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from extras.dialects.deepl.document import deepl_body, deepl_errors, document_form
-from extras.dialects.deepl.intake import fields_of_form
-from extras.dialects.deepl.routes import keyed, note, traced
-from extras.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
-from extras.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
-from extras.files.disk import Upload
-from extras.files.formats import FORMATS
-from extras.files.jobs import FileJobs
-from extras.files.records import OPEN, FileJob
-from extras.files.routes import result_reply
-from extras.files.serving import FilesDep
-from extras.files.settings import FileSettings
-from extras.files.uploads import FORM_BYTES, read_form, sent_file
-from service.callers import Caller
-from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
-from service.http.dependencies import PartsDep
-from service.http.errors import HttpError, InvalidFields
-from service.http.intake import validate
-from service.http.ports import BodyBounds, HttpPart
-from service.settings import Settings
-from service.translation.requests import AUTO
+from tandem.extras.dialects.deepl.document import deepl_body, deepl_errors, document_form
+from tandem.extras.dialects.deepl.intake import fields_of_form
+from tandem.extras.dialects.deepl.routes import keyed, note, traced
+from tandem.extras.dialects.deepl.schemas import DocumentHandle, DocumentKey, DocumentRequest, DocumentStatus
+from tandem.extras.dialects.deepl.translate import named_glossaries, no_glossary, not_supported, without_effect
+from tandem.extras.files.disk import Upload
+from tandem.extras.files.formats import FORMATS
+from tandem.extras.files.jobs import FileJobs
+from tandem.extras.files.records import OPEN, FileJob
+from tandem.extras.files.routes import result_reply
+from tandem.extras.files.serving import FilesDep
+from tandem.extras.files.settings import FileSettings
+from tandem.extras.files.uploads import FORM_BYTES, read_form, sent_file
+from tandem.service.callers import Caller
+from tandem.service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
+from tandem.service.http.dependencies import PartsDep
+from tandem.service.http.errors import HttpError, InvalidFields
+from tandem.service.http.intake import validate
+from tandem.service.http.ports import BodyBounds, HttpPart
+from tandem.service.settings import Settings
+from tandem.service.translation.requests import AUTO
 
 _SOON = 1.0
 """Seconds that a status waits for a document that is nearly done: DeepL's clients ask again only after five."""

@@ -11,16 +11,16 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from extras.accounts.glossaries import (
+from tandem.extras.accounts.glossaries import (
     MAX_DICTIONARIES,
     DictionarySize,
     Glossaries,
     GlossaryDictionary,
     StoredGlossary,
 )
-from extras.dialects.deepl.document import deepl_body, deepl_errors
-from extras.dialects.deepl.routes import CallerDep, keyed, served_pairs, traced
-from extras.dialects.deepl.schemas import (
+from tandem.extras.dialects.deepl.document import deepl_body, deepl_errors
+from tandem.extras.dialects.deepl.routes import CallerDep, keyed, served_pairs, traced
+from tandem.extras.dialects.deepl.schemas import (
     DeepLGlossaries,
     DeepLGlossary,
     DictionaryEntries,
@@ -33,14 +33,14 @@ from extras.dialects.deepl.schemas import (
     MultilingualGlossary,
     MultilingualGlossaryRequest,
 )
-from service.callers import Caller
-from service.errors import GlossaryNotFound
-from service.http.dependencies import Parts, PartsDep, RequestId
-from service.http.errors import InvalidFields
-from service.http.ports import BodyBounds, HttpPart
-from service.settings import Settings
-from service.text.glossary import MAX_STORED_GLOSSARY
-from service.text.languages import base_language
+from tandem.service.callers import Caller
+from tandem.service.errors import GlossaryNotFound
+from tandem.service.http.dependencies import Parts, PartsDep, RequestId
+from tandem.service.http.errors import InvalidFields
+from tandem.service.http.ports import BodyBounds, HttpPart
+from tandem.service.settings import Settings
+from tandem.service.text.glossary import MAX_STORED_GLOSSARY
+from tandem.service.text.languages import base_language
 
 EntriesFormat = Literal["tsv", "csv"]
 _PATHS = re.compile(r"/v[23]/glossaries(/[^/]*(/dictionaries)?)?")

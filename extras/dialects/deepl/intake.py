@@ -8,8 +8,8 @@ from typing import Any, TypeVar, get_origin
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from extras.dialects.deepl.schemas import DeepLFields
-from service.http.intake import read_body, validate
+from tandem.extras.dialects.deepl.schemas import DeepLFields
+from tandem.service.http.intake import read_body, validate
 
 T = TypeVar("T", bound=DeepLFields)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from extras.dialects.deepl import routes
-from extras.dialects.deepl.errors import worded
-from extras.dialects.deepl.intake import MAX_BODY_BYTES
-from extras.dialects.deepl.schemas import DeepLTranslateRequest
-from extras.dialects.deepl.translate import NOTICE
-from service.http.ports import BodyBounds, Dialect, HttpPart, KeyScheme
-from service.settings import Settings
+from tandem.extras.dialects.deepl import routes
+from tandem.extras.dialects.deepl.errors import worded
+from tandem.extras.dialects.deepl.intake import MAX_BODY_BYTES
+from tandem.extras.dialects.deepl.schemas import DeepLTranslateRequest
+from tandem.extras.dialects.deepl.translate import NOTICE
+from tandem.service.http.ports import BodyBounds, Dialect, HttpPart, KeyScheme
+from tandem.service.settings import Settings
 
 
 def _bounds(settings: Settings) -> BodyBounds:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from extras.dialects.deepl.document import deepl_body, deepl_errors
-from extras.dialects.deepl.intake import read_request
-from extras.dialects.deepl.schemas import (
+from tandem.extras.dialects.deepl.document import deepl_body, deepl_errors
+from tandem.extras.dialects.deepl.intake import read_request
+from tandem.extras.dialects.deepl.schemas import (
     DeepLFields,
     DeepLLanguage,
     DeepLTranslateReply,
@@ -24,14 +24,14 @@ from extras.dialects.deepl.schemas import (
     Resource,
     ResourceFeature,
 )
-from extras.dialects.deepl.translate import NOTICE, translate
-from service.callers import Caller
-from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import Parts, PartsDep, RequestId, note_priority
-from service.http.errors import InvalidFields
-from service.ports import extras
-from service.text.languages import base_language, language_name
-from service.translation.requests import priority_of
+from tandem.extras.dialects.deepl.translate import NOTICE, translate
+from tandem.service.callers import Caller
+from tandem.service.http.credentials import caller_of, counted_caller, sender_of
+from tandem.service.http.dependencies import Parts, PartsDep, RequestId, note_priority
+from tandem.service.http.errors import InvalidFields
+from tandem.service.ports import extras
+from tandem.service.text.languages import base_language, language_name
+from tandem.service.translation.requests import priority_of
 
 # DeepL's clients refuse these two as targets and ask for a variety. A model of the language serves either.
 _VARIETIES = {

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 
-from extras.dialects.deepl.schemas import (
+from tandem.extras.dialects.deepl.schemas import (
     DeepLTranslateReply,
     DeepLTranslateRequest,
     DeepLTranslation,
@@ -14,17 +14,17 @@ from extras.dialects.deepl.schemas import (
     SplitSentences,
     StyleFields,
 )
-from extras.dialects.settings import DialectSettings
-from service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
-from service.http.credentials import Sender
-from service.http.dependencies import Parts, context_of, memory_of
-from service.http.errors import HttpError, InvalidFields, not_offered
-from service.text.glossary import Glossary
-from service.text.languages import base_language, match_language
-from service.text.layout import Splitting
-from service.text.markup import MarkupOptions
-from service.translation.requests import AUTO, TranslateTask
-from service.translation.results import DecodeResult
+from tandem.extras.dialects.settings import DialectSettings
+from tandem.service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
+from tandem.service.http.credentials import Sender
+from tandem.service.http.dependencies import Parts, context_of, memory_of
+from tandem.service.http.errors import HttpError, InvalidFields, not_offered
+from tandem.service.text.glossary import Glossary
+from tandem.service.text.languages import base_language, match_language
+from tandem.service.text.layout import Splitting
+from tandem.service.text.markup import MarkupOptions
+from tandem.service.translation.requests import AUTO, TranslateTask
+from tandem.service.translation.results import DecodeResult
 
 _SPLITTING: dict[SplitSentences, Splitting] = {"0": "whole", "1": "lines", "nonewlines": "sentences"}
 _END = re.compile(r"[.!?…。！？．:：;；,，、\s]*\Z")

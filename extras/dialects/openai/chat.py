@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel
 
-from extras.dialects.openai.schemas import (
+from tandem.extras.dialects.openai.schemas import (
     ChatAnswer,
     ChatCompletion,
     ChatCompletionChunk,
@@ -20,12 +20,12 @@ from extras.dialects.openai.schemas import (
     ChunkDelta,
     TokenUsage,
 )
-from service.bundles.catalog import Catalog
-from service.errors import ModelNotFound
-from service.http.errors import InvalidFields, not_offered
-from service.translation.progress import Event
-from service.translation.requests import AUTO, SummarizeTask, TranslateTask
-from service.translation.results import DecodeResult, FinishedSentence
+from tandem.service.bundles.catalog import Catalog
+from tandem.service.errors import ModelNotFound
+from tandem.service.http.errors import InvalidFields, not_offered
+from tandem.service.translation.progress import Event
+from tandem.service.translation.requests import AUTO, SummarizeTask, TranslateTask
+from tandem.service.translation.results import DecodeResult, FinishedSentence
 
 Task: TypeAlias = TranslateTask | SummarizeTask
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from extras.dialects.openai.schemas import ChatRequest, OpenAiError
+from tandem.extras.dialects.openai.schemas import ChatRequest, OpenAiError
 
 STREAM = (
     'data: {"id":"chatcmpl-5f0c7e","created":1924939800,"model":"translate-de-en","object":"chat.completion.chunk",'

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from extras.dialects.openai.document import fault_type
-from service.http.ports import ErrorReply
+from tandem.extras.dialects.openai.document import fault_type
+from tandem.service.http.ports import ErrorReply
 
 _REPLIES: Mapping[str, tuple[int, str]] = {
     "key_missing": (401, "invalid_api_key"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from extras.dialects.openai.errors import worded
-from extras.dialects.openai.routes import router
-from extras.dialects.openai.schemas import ChatRequest
-from service.http.ports import Dialect, HttpPart
+from tandem.extras.dialects.openai.errors import worded
+from tandem.extras.dialects.openai.routes import router
+from tandem.extras.dialects.openai.schemas import ChatRequest
+from tandem.service.http.ports import Dialect, HttpPart
 
 _ABOUT = "OpenAI's API for chats, for its clients. Errors: `{error: {message, …}}`."
 

@@ -6,15 +6,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
-from extras.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
-from extras.dialects.openai.document import STREAM, chat_body, openai_errors
-from extras.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
-from service.http.credentials import caller_of, counted_caller, sender_of
-from service.http.dependencies import PartsDep, context_of, fields_of, memory_of, note_priority
-from service.http.openapi import streamed
-from service.http.streaming import stream
-from service.translation.progress import Progress
-from service.translation.requests import TranslateTask, priority_of
+from tandem.extras.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
+from tandem.extras.dialects.openai.document import STREAM, chat_body, openai_errors
+from tandem.extras.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
+from tandem.service.http.credentials import caller_of, counted_caller, sender_of
+from tandem.service.http.dependencies import PartsDep, context_of, fields_of, memory_of, note_priority
+from tandem.service.http.openapi import streamed
+from tandem.service.http.streaming import stream
+from tandem.service.translation.progress import Progress
+from tandem.service.translation.requests import TranslateTask, priority_of
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 

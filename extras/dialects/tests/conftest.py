@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from extras.accounts.tests.keyed import keyed
+from tandem.extras.accounts.tests.keyed import keyed
 from tests.conftest import anyio_backend
 from tests.service.conftest import bundles, many_sources, service
 from tests.service.http.dialects.conftest import both_ways, server

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from extras.dialects.deepl.schemas import DeepLTranslateRequest, GlossaryChange, MultilingualGlossaryRequest
-from extras.dialects.openai.schemas import ChatRequest
-from service.http.errors import InvalidFields, invalid_fields
-from service.http.intake import validate
+from tandem.extras.dialects.deepl.schemas import DeepLTranslateRequest, GlossaryChange, MultilingualGlossaryRequest
+from tandem.extras.dialects.openai.schemas import ChatRequest
+from tandem.service.http.errors import InvalidFields, invalid_fields
+from tandem.service.http.intake import validate
 from tests.service.http.test_operations import metrics
 from tests.service.support import Served
 from tests.service.telemetry.test_objectives import outcomes

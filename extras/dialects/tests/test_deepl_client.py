@@ -13,9 +13,9 @@ import httpx
 import pytest
 from deepl.api_data import ModelType, MultilingualGlossaryDictionaryEntries
 
-from extras.accounts.tests.keyed import Keyed
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.extras.accounts.tests.keyed import Keyed
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.http.live import Live, live
 from tests.service.support import PATIENCE, copying, make_engine
 

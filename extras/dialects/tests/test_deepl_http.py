@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from extras.accounts.access import KeyedAccess
-from extras.accounts.keys import CallerLimits
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.extras.accounts.access import KeyedAccess
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.support import Served, served, until
 
 pytestmark = pytest.mark.anyio

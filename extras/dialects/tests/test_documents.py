@@ -13,17 +13,17 @@ import httpx
 import pytest
 from docx import Document
 
-pytest.importorskip("extras.files", exc_type=ModuleNotFoundError)
+pytest.importorskip("tandem.extras.files", exc_type=ModuleNotFoundError)
 
-from extras.accounts.tests.keyed import Keyed
-from extras.dialects.deepl import documents
-from extras.dialects.tests.test_deepl_client import RAILWAY, client, connect
-from extras.files.jobs import bounds_of
-from extras.files.records import FileJob
-from extras.files.serving import FileService
-from extras.files.tests.samples import SAMPLES
-from extras.files.tests.working import InProcess
-from service.settings import Settings
+from tandem.extras.accounts.tests.keyed import Keyed
+from tandem.extras.dialects.deepl import documents
+from tandem.extras.dialects.tests.test_deepl_client import RAILWAY, client, connect
+from tandem.extras.files.jobs import bounds_of
+from tandem.extras.files.records import FileJob
+from tandem.extras.files.serving import FileService
+from tandem.extras.files.tests.samples import SAMPLES
+from tandem.extras.files.tests.working import InProcess
+from tandem.service.settings import Settings
 from tests.service.http.live import Live
 
 __all__ = ["client"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extras.dialects.deepl.translate import preserve
-from models.bundle import Bundle
-from service.text.layout import Document, Splitting
+from tandem.extras.dialects.deepl.translate import preserve
+from tandem.models.bundle import Bundle
+from tandem.service.text.layout import Document, Splitting
 from tests.service.support import served
 
 

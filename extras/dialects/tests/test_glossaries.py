@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extras.accounts.errors import GlossaryLimit
-from extras.accounts.glossaries import MAX_DICTIONARIES, MAX_NAME, Glossaries, GlossaryDictionary
-from extras.dialects.deepl.glossaries import format_tsv, parse_entries
-from service.errors import GlossaryNotFound, InvalidOption
-from service.http.errors import InvalidFields
-from service.settings import Settings
-from service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM
+from tandem.extras.accounts.errors import GlossaryLimit
+from tandem.extras.accounts.glossaries import MAX_DICTIONARIES, MAX_NAME, Glossaries, GlossaryDictionary
+from tandem.extras.dialects.deepl.glossaries import format_tsv, parse_entries
+from tandem.service.errors import GlossaryNotFound, InvalidOption
+from tandem.service.http.errors import InvalidFields
+from tandem.service.settings import Settings
+from tandem.service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM
 
 RAILWAY = {"Gleis": "track", "Bahnsteig": "platform"}
 

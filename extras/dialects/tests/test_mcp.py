@@ -14,9 +14,9 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from extras.accounts.keys import CallerLimits
-from extras.accounts.tests.guarded import bearer, guarded, make_key
-from models.bundle import Bundle
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.extras.accounts.tests.guarded import bearer, guarded, make_key
+from tandem.models.bundle import Bundle
 from tests.service.support import Served, assert_error
 
 pytestmark = pytest.mark.anyio

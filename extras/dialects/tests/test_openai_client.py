@@ -9,10 +9,10 @@ from typing import Any
 import openai
 import pytest
 
-from extras.accounts.tests.keyed import Keyed
-from models.bundle import Bundle, Limits
-from models.search import SearchOptions
-from service.settings import Settings
+from tandem.extras.accounts.tests.keyed import Keyed
+from tandem.models.bundle import Bundle, Limits
+from tandem.models.search import SearchOptions
+from tandem.service.settings import Settings
 from tests.service.http.live import Live, live
 from tests.service.support import PATIENCE, copying, make_engine, tiny_bundle
 

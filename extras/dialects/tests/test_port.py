@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from extras.dialects.deepl.routes import features_here
-from extras.dialects.openai.routes import router
-from extras.dialects.port import EXTRA
-from service.app import create_app
-from service.http.ports import HttpPart, dialect_of, http_parts
-from service.ports import extras, load
-from service.settings import Settings
+from tandem.extras.dialects.deepl.routes import features_here
+from tandem.extras.dialects.openai.routes import router
+from tandem.extras.dialects.port import EXTRA
+from tandem.service.app import create_app
+from tandem.service.http.ports import HttpPart, dialect_of, http_parts
+from tandem.service.ports import extras, load
+from tandem.service.settings import Settings
 
 
 def test_what_the_port_names_is_there() -> None:
@@ -41,6 +41,6 @@ def test_settings_are_found_by_name() -> None:
 def test_what_other_extras_bring_is_not_offered_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = features_here()
     assert set(whole) == {"translate_text", "translate_document", "glossary"}
-    monkeypatch.setattr("extras.dialects.deepl.routes.extras", lambda: (EXTRA,))
+    monkeypatch.setattr("tandem.extras.dialects.deepl.routes.extras", lambda: (EXTRA,))
     (alone,) = features_here().items()
     assert alone[0] == "translate_text" and {one.name for one in alone[1]} == {"tag_handling", "auto_detection"}

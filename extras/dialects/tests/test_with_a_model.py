@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import deepl
 import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 
-from service.bundles.loading import build_engine
-from service.settings import Settings
+from tandem.service.bundles.loading import build_engine
+from tandem.service.settings import Settings
 from tests.service.http.live import Live, live
+from tests.shipped import SHIPPED
 
-BUNDLE = Path(__file__).parents[3] / "bundles" / "de-fr-en"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not (BUNDLE / "manifest.json").exists(), reason="no trained model in bundles/de-fr-en"),
+    pytest.mark.skipif(not (SHIPPED / "manifest.json").exists(), reason="no trained model in bundles/de-fr-en"),
 ]
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Live]:
-    settings = Settings(bundles=(BUNDLE,), workers=1, shutdown_timeout=5)
+    settings = Settings(bundles=(SHIPPED,), workers=1, shutdown_timeout=5)
     with live(settings, build_engine(settings)) as running:
         yield running
 

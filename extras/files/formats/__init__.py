@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from extras.files.bounds import Segment, SourceFile
+from tandem.extras.files.bounds import Segment, SourceFile
 
 
 @dataclass(frozen=True, slots=True)

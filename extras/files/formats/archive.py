@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from extras.files.bounds import Bounds, FileRefused, Segment, SourceFile
-from extras.files.formats.encoding import Text, other_type
-from extras.files.formats.passages import Parts, Reading, Writing, rendered, segments_of
+from tandem.extras.files.bounds import Bounds, FileRefused, Segment, SourceFile
+from tandem.extras.files.formats.encoding import Text, other_type
+from tandem.extras.files.formats.passages import Parts, Reading, Writing, rendered, segments_of
 
 _ENCRYPTED = 0x1
 _COMPOUND = b"\xd0\xcf\x11\xe0"  # an office document of the old kind, or what an encrypted one is wrapped in

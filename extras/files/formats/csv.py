@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from extras.files.bounds import FileRefused, SourceFile
-from extras.files.formats.encoding import Text, read_text
-from extras.files.formats.passages import Part, Parts, Passage, is_prose, message, text_format
+from tandem.extras.files.bounds import FileRefused, SourceFile
+from tandem.extras.files.formats.encoding import Text, read_text
+from tandem.extras.files.formats.passages import Part, Parts, Passage, is_prose, message, text_format
 
 _DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 _NAMED = re.compile(r"sep=(.)\r?\n")  # a first line for Excel

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, zip_longest
 
-from extras.files.formats.passages import Part, Passage, pieces_of
-from extras.files.formats.txt import one_line
+from tandem.extras.files.formats.passages import Part, Passage, pieces_of
+from tandem.extras.files.formats.txt import one_line
 
 _SPEAKER = re.compile(r"^(?:<[^<>]*>)?\s*(?:[-–—‐]|>>|[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:)")
 _NAME = re.compile(r"\s*(?:>>+\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:(?!\S)\s*)?")  # of who speaks, which stays

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from sys import intern
 
-from extras.files.bounds import FileRefused, SourceFile
+from tandem.extras.files.bounds import FileRefused, SourceFile
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with

@@ -13,13 +13,13 @@ from html.entities import html5
 from typing import Any
 from urllib.parse import unquote
 
-from extras.files.bounds import FileRefused
-from extras.files.formats.archive import Package, encrypted, package_format, parse_xml
-from extras.files.formats.encoding import Text
-from extras.files.formats.passages import Parts
-from extras.files.formats.xml import XmlRules, decode_xml, read_xml
-from service.text.html import READINGS
-from service.text.nesting import BLOCKS, DRAWN
+from tandem.extras.files.bounds import FileRefused
+from tandem.extras.files.formats.archive import Package, encrypted, package_format, parse_xml
+from tandem.extras.files.formats.encoding import Text
+from tandem.extras.files.formats.passages import Parts
+from tandem.extras.files.formats.xml import XmlRules, decode_xml, read_xml
+from tandem.service.text.html import READINGS
+from tandem.service.text.nesting import BLOCKS, DRAWN
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _SKIPPED = frozenset(("iframe", "object", "pre", "script", "style", "template", "textarea"))

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from extras.files.bounds import FileRefused, SourceFile
-from extras.files.formats.encoding import Text, read_text
-from extras.files.formats.passages import Part, Parts, Passage, is_prose, message, text_format
-from service.text.languages import base_code
+from tandem.extras.files.bounds import FileRefused, SourceFile
+from tandem.extras.files.formats.encoding import Text, read_text
+from tandem.extras.files.formats.passages import Part, Parts, Passage, is_prose, message, text_format
+from tandem.service.text.languages import base_code
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 _LOCALE = "@@locale"

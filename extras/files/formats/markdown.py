@@ -18,9 +18,9 @@ from markdown_it import rules_inline as rules
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from extras.files.bounds import SourceFile
-from extras.files.formats.encoding import Text, read_text
-from extras.files.formats.passages import (
+from tandem.extras.files.bounds import SourceFile
+from tandem.extras.files.formats.encoding import Text, read_text
+from tandem.extras.files.formats.passages import (
     Part,
     Parts,
     Passage,
@@ -29,7 +29,7 @@ from extras.files.formats.passages import (
     message,
     text_format,
 )
-from extras.files.formats.txt import one_line
+from tandem.extras.files.formats.txt import one_line
 
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
 _SIGNS = re.compile(

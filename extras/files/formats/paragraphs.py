@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from extras.files.bounds import Segment
-from extras.files.formats.passages import Reader
-from extras.files.formats.runs import RunItem, Style, build, is_office, local_name, rows
-from extras.files.formats.txt import one_line
-from service.text.layout import is_translatable
+from tandem.extras.files.bounds import Segment
+from tandem.extras.files.formats.passages import Reader
+from tandem.extras.files.formats.runs import RunItem, Style, build, is_office, local_name, rows
+from tandem.extras.files.formats.txt import one_line
+from tandem.service.text.layout import is_translatable
 
 Part = tuple[Style, str] | RunItem
 """A text in a format, or an object."""

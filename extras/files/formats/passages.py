@@ -18,10 +18,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from extras.files.bounds import Segment, SourceFile
-from extras.files.formats.encoding import Text
-from service.text.layout import is_translatable
-from service.text.protect import KEPT, Protector
+from tandem.extras.files.bounds import Segment, SourceFile
+from tandem.extras.files.formats.encoding import Text
+from tandem.service.text.layout import is_translatable
+from tandem.service.text.protect import KEPT, Protector
 
 Following: TypeAlias = Callable[[], str]
 """The next translation."""

@@ -14,11 +14,11 @@ from pathlib import Path
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, PyPdfError
 
-from extras.files.bounds import FileRefused, Segment, SourceFile
-from extras.files.formats.archive import encrypted
-from extras.files.formats.encoding import other_type
-from extras.files.formats.xml import escape
-from service.text.layout import is_translatable
+from tandem.extras.files.bounds import FileRefused, Segment, SourceFile
+from tandem.extras.files.formats.archive import encrypted
+from tandem.extras.files.formats.encoding import other_type
+from tandem.extras.files.formats.xml import escape
+from tandem.service.text.layout import is_translatable
 
 _END = re.compile(r"[.!?:;。！？]['\"”’»)\]]*$")
 _ITEM = re.compile(r"(?:[-–•▪◦*]|\d{1,3}[.)]|\(?[a-z][.)])\s")

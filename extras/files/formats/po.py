@@ -20,9 +20,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from extras.files.bounds import FileRefused, Segment, SourceFile
-from extras.files.formats.encoding import ENCODINGS, Text, read_text
-from extras.files.formats.passages import (
+from tandem.extras.files.bounds import FileRefused, Segment, SourceFile
+from tandem.extras.files.formats.encoding import ENCODINGS, Text, read_text
+from tandem.extras.files.formats.passages import (
     Following,
     Part,
     Parts,
@@ -32,7 +32,7 @@ from extras.files.formats.passages import (
     segments_of,
     text_format,
 )
-from service.text.languages import bare_code, base_code
+from tandem.service.text.languages import bare_code, base_code
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _STATEMENT = re.compile(

@@ -6,7 +6,7 @@ import re
 
 from babel.core import get_global
 
-from service.text.languages import base_code
+from tandem.service.text.languages import base_code
 
 _SCRIPTS = {  # of office programs, which keep three languages of a text: of the others' letters, and of these two
     **dict.fromkeys(("ja", "ko", "zh"), ("w:eastAsia", "style:language-asian", "style:country-asian")),

@@ -10,7 +10,7 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from extras.files.formats.txt import one_line
+from tandem.extras.files.formats.txt import one_line
 
 _WORD, _DRAWING, _SHEET = (
     (f"http://schemas.openxmlformats.org/{format}/2006/main", f"http://purl.oclc.org/ooxml/{format}/main")

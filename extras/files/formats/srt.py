@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import srt  # type: ignore[import-untyped]
 
-from extras.files.bounds import FileRefused, SourceFile
-from extras.files.formats.cues import cue_parts
-from extras.files.formats.encoding import Text, read_text
-from extras.files.formats.passages import Part, Parts, text_format
+from tandem.extras.files.bounds import FileRefused, SourceFile
+from tandem.extras.files.formats.cues import cue_parts
+from tandem.extras.files.formats.encoding import Text, read_text
+from tandem.extras.files.formats.passages import Part, Parts, text_format
 
 _TAG = re.compile(r"</?(?:[biu]|font)(?:\s[^<>\n]*)?>", re.IGNORECASE)
 _POSITION = re.compile(r"^(?:\{\\[^{}\n]*\}\s*)+")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from extras.files.bounds import Segment, SourceFile
-from extras.files.formats.encoding import read_text
-from service.text.layout import is_translatable
+from tandem.extras.files.bounds import Segment, SourceFile
+from tandem.extras.files.formats.encoding import read_text
+from tandem.service.text.layout import is_translatable
 
 _LINE_END = re.compile(r"[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from extras.files.bounds import FileRefused, SourceFile
-from extras.files.formats.cues import cue_parts
-from extras.files.formats.encoding import Text, read_text
-from extras.files.formats.passages import Part, Parts, text_format
+from tandem.extras.files.bounds import FileRefused, SourceFile
+from tandem.extras.files.formats.cues import cue_parts
+from tandem.extras.files.formats.encoding import Text, read_text
+from tandem.extras.files.formats.passages import Part, Parts, text_format
 
 _BORDER = re.compile(r"(\n{2,})")
 _HEADER = re.compile(r"WEBVTT.*\n(?:(?!.*-->).+\n)*(?=.*-->)")  # with a cue right below it

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from extras.files.bounds import FileRefused, SourceFile
-from extras.files.formats.encoding import Text
-from extras.files.formats.passages import (
+from tandem.extras.files.bounds import FileRefused, SourceFile
+from tandem.extras.files.formats.encoding import Text
+from tandem.extras.files.formats.passages import (
     Part,
     Parts,
     Passage,
@@ -25,8 +25,8 @@ from extras.files.formats.passages import (
     message,
     text_format,
 )
-from extras.files.formats.xml import Element, XmlRules, decode_xml, escape, read_xml
-from service.text.languages import base_code
+from tandem.extras.files.formats.xml import Element, XmlRules, decode_xml, escape, read_xml
+from tandem.service.text.languages import base_code
 
 _RULES = XmlRules(paragraphs=frozenset(), inline=frozenset(("g", "mrk", "pc")), spaced=True)
 _SKIPPED = ("alt-trans", "note", "header", "metadata", "originalData", "matches", "glossary")

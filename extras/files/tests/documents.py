@@ -9,8 +9,8 @@ from pathlib import Path
 
 import docx
 
-from extras.files.bounds import Bounds, Segment, SourceFile
-from extras.files.formats import FORMATS
+from tandem.extras.files.bounds import Bounds, Segment, SourceFile
+from tandem.extras.files.formats import FORMATS
 
 BOUNDS = Bounds(characters=100_000, slice_characters=1_000, markup_characters=4_000)
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

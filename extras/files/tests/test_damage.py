@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from extras.files import store
-from extras.files.tests.working import BEN, LINES, RecordingTranslator, file_jobs, finished, sent
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.database import StorageFull
-from service.settings import Settings
+from tandem.extras.files import store
+from tandem.extras.files.tests.working import BEN, LINES, RecordingTranslator, file_jobs, finished, sent
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.database import StorageFull
+from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, Clock, Served, assert_error, served, until
 
 pytestmark = pytest.mark.anyio

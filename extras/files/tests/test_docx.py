@@ -13,8 +13,8 @@ import docx
 import pytest
 from docx.shared import Inches
 
-from extras.files.bounds import FileRefused, Segment
-from extras.files.tests.documents import (
+from tandem.extras.files.bounds import FileRefused, Segment
+from tandem.extras.files.tests.documents import (
     BOUNDS,
     blank,
     body_of,
@@ -25,8 +25,8 @@ from extras.files.tests.documents import (
     translated,
     with_body,
 )
-from extras.files.tests.documents import with_members as changed
-from service.http.errors import reply_for
+from tandem.extras.files.tests.documents import with_members as changed
+from tandem.service.http.errors import reply_for
 
 BOLD = "<w:rPr><w:b/></w:rPr>"
 

@@ -11,15 +11,15 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from extras.accounts.keys import CallerLimits
-from extras.files.jobs import FileJobs
-from extras.files.records import FileJob
-from extras.files.serving import FileService
-from extras.files.tests.documents import members, paragraph, run, with_body
-from extras.files.tests.test_docx import BOLD
-from extras.files.tests.working import finished, sent
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.extras.files.jobs import FileJobs
+from tandem.extras.files.records import FileJob
+from tandem.extras.files.serving import FileService
+from tandem.extras.files.tests.documents import members, paragraph, run, with_body
+from tandem.extras.files.tests.test_docx import BOLD
+from tandem.extras.files.tests.working import finished, sent
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, Served, assert_error, served, until
 
 pytestmark = pytest.mark.anyio

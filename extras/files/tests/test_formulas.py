@@ -10,10 +10,10 @@ import pytest
 from openpyxl.formatting.rule import CellIsRule
 from openpyxl.worksheet.datavalidation import DataValidation
 
-from extras.files.formats.formulas import ComparedTexts, literals_of
-from extras.files.tests.documents import members, segments, translated, with_members
-from extras.files.tests.samples import SAMPLES, kept
-from extras.files.tests.test_formats import in_capitals
+from tandem.extras.files.formats.formulas import ComparedTexts, literals_of
+from tandem.extras.files.tests.documents import members, segments, translated, with_members
+from tandem.extras.files.tests.samples import SAMPLES, kept
+from tandem.extras.files.tests.test_formats import in_capitals
 
 COMPARED = ("rot", "gelb", "blau", "weiss", "braun", "hellgrün")
 FORMULAS = ('=IF(A1="Rot","das ist rot","nein")', '=COUNTIF(A1:A9,"<>gelb")', '=COUNTIF(A1:A9,"hell*")')

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from extras.files import child
-from extras.files.bounds import FileRefused
-from extras.files.formats import FORMATS
-from extras.files.records import FileJob, FilesFull, TooManyFiles
-from extras.files.sandbox import Sandbox
-from extras.files.slices import Slice
-from extras.files.tests.documents import BOUNDS, segments
-from extras.files.tests.samples import SAMPLES
-from extras.files.tests.working import ANNA, BEN, LINES, RecordingTranslator, copied, file_jobs
-from models.bundle import Bundle
-from models.errors import DataInUse
-from service.callers import Caller
-from service.database import StorageFull
-from service.engine import DecodingFailed, Draining, Overloaded
-from service.errors import PairNotServed
+from tandem.extras.files import child
+from tandem.extras.files.bounds import FileRefused
+from tandem.extras.files.formats import FORMATS
+from tandem.extras.files.records import FileJob, FilesFull, TooManyFiles
+from tandem.extras.files.sandbox import Sandbox
+from tandem.extras.files.slices import Slice
+from tandem.extras.files.tests.documents import BOUNDS, segments
+from tandem.extras.files.tests.samples import SAMPLES
+from tandem.extras.files.tests.working import ANNA, BEN, LINES, RecordingTranslator, copied, file_jobs
+from tandem.models.bundle import Bundle
+from tandem.models.errors import DataInUse
+from tandem.service.callers import Caller
+from tandem.service.database import StorageFull
+from tandem.service.engine import DecodingFailed, Draining, Overloaded
+from tandem.service.errors import PairNotServed
 from tests.service.support import Clock, until
 
 pytestmark = pytest.mark.anyio

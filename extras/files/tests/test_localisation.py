@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from translate.storage import pypo
 
-from extras.files.tests.documents import segments, translated
-from extras.files.tests.test_formats import in_capitals
+from tandem.extras.files.tests.documents import segments, translated
+from tandem.extras.files.tests.test_formats import in_capitals
 
 HEADER = 'msgid ""\nmsgstr "Language: de\\n"\n\n'
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from extras.files.tests.documents import segments, translated
-from extras.files.tests.test_formats import in_capitals
+from tandem.extras.files.tests.documents import segments, translated
+from tandem.extras.files.tests.test_formats import in_capitals
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from extras.files.serving import FileService
-from extras.files.settings import FileSettings
-from service.settings import Settings
+from tandem.extras.files.serving import FileService
+from tandem.extras.files.settings import FileSettings
+from tandem.service.settings import Settings
 from tests.deploy.promql import OF_EXTRAS
 from tests.service.http.test_operations import metrics
 from tests.service.support import PATIENCE, Served
@@ -52,6 +52,6 @@ async def test_a_folder_that_is_gone_has_no_disk(service: Served, monkeypatch: p
     def gone(_: object) -> None:
         raise FileNotFoundError
 
-    monkeypatch.setattr("extras.files.jobs.shutil.disk_usage", gone)
+    monkeypatch.setattr("tandem.extras.files.jobs.shutil.disk_usage", gone)
     found = await metrics(service.client)
     assert "tandem_disk_free_bytes" not in found and "tandem_file_bytes" in found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from extras.files.formats import FORMATS
-from extras.files.port import EXTRA
-from extras.files.settings import FileSettings
-from service.http.ports import HttpPart
-from service.ports import load
-from service.settings import Settings
+from tandem.extras.files.formats import FORMATS
+from tandem.extras.files.port import EXTRA
+from tandem.extras.files.settings import FileSettings
+from tandem.service.http.ports import HttpPart
+from tandem.service.ports import load
+from tandem.service.settings import Settings
 from tests.service.support import Served
 
 

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from extras.files.formats import FORMATS
-from extras.files.tests.documents import members, paragraph, run, source_file, translated, with_body, with_members
-from extras.files.tests.samples import SAMPLES
-from extras.files.tests.test_formats import in_capitals
+from tandem.extras.files.formats import FORMATS
+from tandem.extras.files.tests.documents import (
+    members,
+    paragraph,
+    run,
+    source_file,
+    translated,
+    with_body,
+    with_members,
+)
+from tandem.extras.files.tests.samples import SAMPLES
+from tandem.extras.files.tests.test_formats import in_capitals
 
 ODT = '<style:text-properties fo:language="{}" fo:country="{}" style:language-asian="zh" style:country-asian="CN"/>'
 

@@ -11,14 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
-from extras.accounts.keys import CallerLimits
-from extras.accounts.tests.guarded import TRANSLATE, access_of, bearer, guarded, make_key
-from extras.files.sandbox import Sandbox
-from extras.files.serving import FileService
-from extras.files.tests.working import finished, sent
-from extras.files.uploads import UNKNOWN_UPLOADS
-from models.bundle import Bundle
-from service.callers import Caller, QuotaUsage
+from tandem.extras.accounts.keys import CallerLimits
+from tandem.extras.accounts.tests.guarded import TRANSLATE, access_of, bearer, guarded, make_key
+from tandem.extras.files.sandbox import Sandbox
+from tandem.extras.files.serving import FileService
+from tandem.extras.files.tests.working import finished, sent
+from tandem.extras.files.uploads import UNKNOWN_UPLOADS
+from tandem.models.bundle import Bundle
+from tandem.service.callers import Caller, QuotaUsage
 from tests.service.support import Served, assert_error, until
 
 pytestmark = pytest.mark.anyio

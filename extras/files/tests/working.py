@@ -12,23 +12,23 @@ from typing import Any
 
 import httpx
 
-from extras.accounts.access import KeyedAccess
-from extras.accounts.glossaries import Glossaries
-from extras.accounts.memory import TranslationMemory
-from extras.files import child
-from extras.files.disk import Upload
-from extras.files.errors import explain
-from extras.files.jobs import FileJobs, bounds_of
-from extras.files.records import FileJob
-from extras.files.sandbox import Sandbox
-from extras.files.serving import FileService
-from extras.files.slices import Slice
-from extras.files.store import JobStore
-from models.bundle import Bundle
-from service.callers import Caller
-from service.engine import Engine
-from service.settings import Settings
-from service.translation.texts import TextService
+from tandem.extras.accounts.access import KeyedAccess
+from tandem.extras.accounts.glossaries import Glossaries
+from tandem.extras.accounts.memory import TranslationMemory
+from tandem.extras.files import child
+from tandem.extras.files.disk import Upload
+from tandem.extras.files.errors import explain
+from tandem.extras.files.jobs import FileJobs, bounds_of
+from tandem.extras.files.records import FileJob
+from tandem.extras.files.sandbox import Sandbox
+from tandem.extras.files.serving import FileService
+from tandem.extras.files.slices import Slice
+from tandem.extras.files.store import JobStore
+from tandem.models.bundle import Bundle
+from tandem.service.callers import Caller
+from tandem.service.engine import Engine
+from tandem.service.settings import Settings
+from tandem.service.translation.texts import TextService
 from tests.service.support import PATIENCE, Clock, CopyGraphs, Served, copying, make_engine, until
 
 ANNA, BEN = Caller("anna"), Caller("ben")

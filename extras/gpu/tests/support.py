@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.routing import RoutedBatch
-from extras.gpu.sizes import Sizes
-from extras.gpu.step import StaticStep
-from models.search import Array, Batch, DecodeBatch, Hypothesis, SearchOptions, Sentence
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.routing import RoutedBatch
+from tandem.extras.gpu.sizes import Sizes
+from tandem.extras.gpu.step import StaticStep
+from tandem.models.search import Array, Batch, DecodeBatch, Hypothesis, SearchOptions, Sentence
 from tests.models.architectures.examples import EOS, FIRST_CASES, TARGET_TYPES, AnyModel, Case, arrays, sentences
 from tests.models.search.tables import run_out
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from extras.gpu.routing import DeviceGraphs
-from extras.gpu.tests.support import SIZES, static
-from models.search import start_batch
+from tandem.extras.gpu.routing import DeviceGraphs
+from tandem.extras.gpu.tests.support import SIZES, static
+from tandem.models.search import start_batch
 from tests.models.steps.batches import PROMISES, Start
 
 

@@ -13,14 +13,14 @@ pytest.importorskip("fastapi", reason="what tests of the engine share is the ser
 
 from structlog.testing import capture_logs
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.capture import CapturedStep
-from extras.gpu.routing import DeviceGraphs
-from extras.gpu.tests.support import POOLED, SIZES, prepared
-from models.errors import DeviceLost
-from models.steps.torch_graphs import TorchGraphs
-from service.engine import DecodingFailed
-from service.engine.engine import _factory
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.capture import CapturedStep
+from tandem.extras.gpu.routing import DeviceGraphs
+from tandem.extras.gpu.tests.support import POOLED, SIZES, prepared
+from tandem.models.errors import DeviceLost
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.service.engine import DecodingFailed
+from tandem.service.engine.engine import _factory
 from tests.service.engine.dispatchers import alone, bench, hypotheses, job
 from tests.service.support import PATIENCE
 
@@ -33,7 +33,7 @@ async def test_a_device_that_is_lost_while_sentences_are_tried_alone_is_lost() -
     with (
         patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
         patch.object(TorchGraphs, "_run", side_effect=RuntimeError("an illegal address")),
-        patch("models.steps.torch_graphs.lost", return_value=gone),
+        patch("tandem.models.steps.torch_graphs.lost", return_value=gone),
         capture_logs(),
     ):
         async with bench(_factory(DeviceGraphs(prepared(POOLED), sizes=SIZES), None)) as running:
@@ -49,7 +49,7 @@ async def test_sentences_tried_alone_share_the_buffers_that_are_there() -> None:
     graphs = DeviceGraphs(prepared(POOLED), sizes=SIZES)
     jobs = [job(4, 5 + number) for number in range(3)]
     with (
-        patch("extras.gpu.routing.CapturedStep", wraps=CapturedStep) as made,
+        patch("tandem.extras.gpu.routing.CapturedStep", wraps=CapturedStep) as made,
         patch.object(StaticBatch, "step", side_effect=RuntimeError("a step")),
     ):
         async with bench(_factory(graphs, None)) as running:

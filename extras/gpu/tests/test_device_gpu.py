@@ -8,14 +8,14 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.capture import CapturedStep
-from extras.gpu.routing import DeviceGraphs
-from extras.gpu.sizes import Shape
-from extras.gpu.step import StaticStep
-from extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources
-from models.search import DecodeBatch, Sampling, SearchOptions, Sentence
-from models.steps.torch_graphs import TorchGraphs
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.capture import CapturedStep
+from tandem.extras.gpu.routing import DeviceGraphs
+from tandem.extras.gpu.sizes import Shape
+from tandem.extras.gpu.step import StaticStep
+from tandem.extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, options, prepared, sources
+from tandem.models.search import DecodeBatch, Sampling, SearchOptions, Sentence
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.cuda import no_waiting
 from tests.models.architectures.examples import AnyModel, Case, first_cases
 from tests.models.search.tables import run_out

@@ -13,13 +13,13 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from extras.gpu.capture import CapturedStep
-from extras.gpu.memory import DeviceMemory
-from extras.gpu.routing import DeviceGraphs, RoutedBatch
-from extras.gpu.sizes import Shape, Sizes
-from extras.gpu.slots import Slots
-from extras.gpu.step import StaticStep
-from extras.gpu.tests.support import (
+from tandem.extras.gpu.capture import CapturedStep
+from tandem.extras.gpu.memory import DeviceMemory
+from tandem.extras.gpu.routing import DeviceGraphs, RoutedBatch
+from tandem.extras.gpu.sizes import Shape, Sizes
+from tandem.extras.gpu.slots import Slots
+from tandem.extras.gpu.step import StaticStep
+from tandem.extras.gpu.tests.support import (
     POOLED,
     RECURRENT,
     SIZES,
@@ -31,10 +31,10 @@ from extras.gpu.tests.support import (
     sources,
     static,
 )
-from models.errors import DeviceLost, OptionError
-from models.search import DecodeBatch, OfflineDecoder, Sampling, SearchOptions, Sentence, start_batch
-from models.search.shortlist import Shortlist
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.errors import DeviceLost, OptionError
+from tandem.models.search import DecodeBatch, OfflineDecoder, Sampling, SearchOptions, Sentence, start_batch
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.search.tables import run_out
 
 UNSUPPORTED: dict[str, dict[str, Any]] = {
@@ -113,7 +113,7 @@ def test_buffers_of_a_batch_that_is_gone_serve_the_next() -> None:
     model = prepared(POOLED)
     graphs = DeviceGraphs(model, sizes=SIZES)
     joining = mixed(model, 2)
-    with patch("extras.gpu.routing.CapturedStep", wraps=CapturedStep) as made:
+    with patch("tandem.extras.gpu.routing.CapturedStep", wraps=CapturedStep) as made:
         first = graphs.start_batch(2)
         first.join(joining)
         first.step()
@@ -140,13 +140,16 @@ def test_without_room_there_are_fewer_slots() -> None:
             raise torch.OutOfMemoryError
         return CapturedStep(*given, sizes=sizes, **named)
 
-    with patch("extras.gpu.routing.CapturedStep", cramped):
+    with patch("tandem.extras.gpu.routing.CapturedStep", cramped):
         batch = graphs.start_batch(2)
     assert tried == [16, 8, 4]
     assert graphs.counters.out_of_memory == 2
     joining = mixed(model, 2)
     assert_same(decoded(batch, joining), decoded(DecodeBatch(TorchGraphs(model), beam_size=2), joining))
-    with patch("extras.gpu.routing.CapturedStep", side_effect=torch.OutOfMemoryError), pytest.raises(RuntimeError):
+    with (
+        patch("tandem.extras.gpu.routing.CapturedStep", side_effect=torch.OutOfMemoryError),
+        pytest.raises(RuntimeError),
+    ):
         graphs.start_batch(3)
 
 
@@ -163,7 +166,7 @@ def test_idle_buffers_of_another_model_make_room() -> None:
             raise torch.OutOfMemoryError
         return CapturedStep(*given, **named)
 
-    with patch("extras.gpu.routing.CapturedStep", cramped):
+    with patch("tandem.extras.gpu.routing.CapturedStep", cramped):
         graphs.start_batch(2)
     assert made == 2
 
@@ -203,7 +206,7 @@ def test_the_least_recently_used_goes_until_there_is_room_graphs_before_buffers(
     graphs, memory = DeviceGraphs(prepared(RECURRENT), sizes=Sizes((1,), (4,), (2, 4, 8))), Bounded()
     graphs._memory = memory
     small, middle, large = (Shape(1, (4,), target) for target in (2, 4, 8))
-    with patch("extras.gpu.routing.CapturedStep", memory.make):
+    with patch("tandem.extras.gpu.routing.CapturedStep", memory.make):
         batches = [graphs.start_batch(beam_size) for beam_size in (1, 2, 3)]
 
     def take(beam_size: int, shape: Shape, needed: int) -> dict[int, int]:
@@ -258,7 +261,7 @@ def test_a_lost_device_is_told_from_a_step_that_failed() -> None:
         with pytest.raises(RuntimeError, match="a step"):
             batch.step()
         gone = DeviceLost("cuda:0 does not work any more: illegal address")
-        with patch("extras.gpu.routing.lost", return_value=gone):
+        with patch("tandem.extras.gpu.routing.lost", return_value=gone):
             with pytest.raises(DeviceLost, match="illegal address"):
                 batch.step()
             with patch.object(Slots, "drop", side_effect=RuntimeError), pytest.raises(DeviceLost):
@@ -276,7 +279,7 @@ def test_a_device_lost_in_the_general_search_is_told_too(alone: bool) -> None:
     gone = DeviceLost("cuda:0 does not work any more: illegal address")
     with (
         patch.object(TorchGraphs, "_run", side_effect=RuntimeError("a step")),
-        patch("models.steps.torch_graphs.lost", return_value=gone),
+        patch("tandem.models.steps.torch_graphs.lost", return_value=gone),
         pytest.raises(DeviceLost, match="illegal address"),
     ):
         batch.join([replace(one, options=replace(one.options, sampling=Sampling(seed=3)))])

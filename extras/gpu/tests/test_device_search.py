@@ -13,8 +13,8 @@ pytest.importorskip("hypothesis")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extras.gpu.sizes import Sizes
-from extras.gpu.tests.support import (
+from tandem.extras.gpu.sizes import Sizes
+from tandem.extras.gpu.tests.support import (
     ORDINARY,
     POOLED,
     RECURRENT,
@@ -28,9 +28,9 @@ from extras.gpu.tests.support import (
     sources,
     static,
 )
-from models.errors import OptionError
-from models.search import Counters, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.errors import OptionError
+from tandem.models.search import Counters, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import CASES, EOS, FIRST_CASES, AnyModel, Case, first_cases
 from tests.models.search.tables import batch_actions, played, run_out
 

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.capture import CapturedStep
-from extras.gpu.sizes import Shape, Sizes
-from extras.gpu.step import StaticStep, in_order
-from extras.gpu.tests.support import (
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.capture import CapturedStep
+from tandem.extras.gpu.sizes import Shape, Sizes
+from tandem.extras.gpu.step import StaticStep, in_order
+from tandem.extras.gpu.tests.support import (
     POOLED,
     RECURRENT,
     SIZES,
@@ -33,9 +33,9 @@ from extras.gpu.tests.support import (
     sources,
     static,
 )
-from models.errors import ConfigError, OptionError
-from models.search import DecodeBatch, Sentence
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.errors import ConfigError, OptionError
+from tandem.models.search import DecodeBatch, Sentence
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import AnyModel, Case, first_cases
 from tests.models.search.tables import run_out
 from tests.posing import DEVICE, Waits, devices, no_autocast, posing

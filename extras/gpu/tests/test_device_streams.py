@@ -10,14 +10,14 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.capture import CapturedStep, CudaRecorder
-from extras.gpu.tests.cuda import STREAMS, FakeCuda, Races
-from extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, prepared
-from extras.gpu.transfer import Streams
-from models.search import DecodeBatch
-from models.steps.devices import lost
-from models.steps.torch_graphs import TorchGraphs
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.capture import CapturedStep, CudaRecorder
+from tandem.extras.gpu.tests.cuda import STREAMS, FakeCuda, Races
+from tandem.extras.gpu.tests.support import POOLED, SIZES, assert_same, decoded, mixed, prepared
+from tandem.extras.gpu.transfer import Streams
+from tandem.models.search import DecodeBatch
+from tandem.models.steps.devices import lost
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import Case, first_cases
 from tests.models.search.tables import run_out
 

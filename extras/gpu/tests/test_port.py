@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from extras.gpu.routing import DeviceGraphs, open_search
-from extras.gpu.tests.support import POOLED, prepared
-from models.search import SearchOptions
-from models.steps.device_search import SearchRoom
-from models.steps.torch_graphs import AnyModel
-from service.runtimes.torch import device_search
+from tandem.extras.gpu.routing import DeviceGraphs, open_search
+from tandem.extras.gpu.tests.support import POOLED, prepared
+from tandem.models.search import SearchOptions
+from tandem.models.steps.device_search import SearchRoom
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.service.runtimes.torch import device_search
+from tandem.training.data.dataset import text_path
+from tandem.training.loop import validation
+from tandem.training.loop.validation import TextValidator
 from tests.training.conftest import prepared as prepared_data
 from tests.training.toy import toy_recipe, toy_trainer
-from training.data.dataset import text_path
-from training.loop import validation
-from training.loop.validation import TextValidator
 
 __all__ = ["prepared_data"]
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from extras.importing.model import Asked, Labels
-from extras.importing.students import import_student, open_student
-from models.errors import ForeignModelError
+from tandem.extras.importing.model import Asked, Labels
+from tandem.extras.importing.students import import_student, open_student
+from tandem.models.errors import ForeignModelError
 
 
 def import_alone(folder: Path, out: Path, asked: Asked) -> dict[str, Any]:

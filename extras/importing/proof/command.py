@@ -18,14 +18,14 @@ from typing import Any
 
 import torch
 
-from deploy.report import as_json, environment, in_own_process, names, say, show_environment
-from extras.importing.bundle import import_bundle, load_model, read_model
-from extras.importing.model import Asked
-from extras.importing.proof.comparing import Compared, tokenizer_of, varied_lines
-from extras.importing.proof.forms import Ct2Model, convert_marian, marian_files, write_ct2
-from extras.importing.proof.options import ImportsOptions
-from extras.importing.proof.shapes import BEAM, SHAPES, PublicShape, publish
-from extras.importing.proof.trained import measure_trained
+from tandem.deploy.report import as_json, environment, in_own_process, names, say, show_environment
+from tandem.extras.importing.bundle import import_bundle, load_model, read_model
+from tandem.extras.importing.model import Asked
+from tandem.extras.importing.proof.comparing import Compared, tokenizer_of, varied_lines
+from tandem.extras.importing.proof.forms import Ct2Model, convert_marian, marian_files, write_ct2
+from tandem.extras.importing.proof.options import ImportsOptions
+from tandem.extras.importing.proof.shapes import BEAM, SHAPES, PublicShape, publish
+from tandem.extras.importing.proof.trained import measure_trained
 
 _LINES = 2000  # of text that are cut into pieces
 TRAINED = "trained"

@@ -17,17 +17,17 @@ import sentencepiece
 import torch
 from torch import Tensor
 
-from extras.importing.model import ForeignModel
-from extras.importing.proof.forms import Ct2Model
-from extras.importing.proof.shapes import BEAM
-from models.architectures.protocol import Padded
-from models.architectures.transformer import Transformer
-from models.search import Hypothesis, SearchOptions, translate_batch
-from models.steps.torch_graphs import TorchGraphs
-from models.vocabulary import BOS, EOS, TaggedVocabulary, Vocabulary
-from training.export.proof import Judge
-from training.export.sentences import proof_sentences
-from training.export.verdicts import STANDARD
+from tandem.extras.importing.model import ForeignModel
+from tandem.extras.importing.proof.forms import Ct2Model
+from tandem.extras.importing.proof.shapes import BEAM
+from tandem.models.architectures.protocol import Padded
+from tandem.models.architectures.transformer import Transformer
+from tandem.models.search import Hypothesis, SearchOptions, translate_batch
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.vocabulary import BOS, EOS, TaggedVocabulary, Vocabulary
+from tandem.training.export.proof import Judge
+from tandem.training.export.sentences import proof_sentences
+from tandem.training.export.verdicts import STANDARD
 
 _LONGEST = 24  # tokens of a hypothesis
 _LENGTHS = (3, 5, 8, 12, 18)  # of sources

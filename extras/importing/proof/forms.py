@@ -14,10 +14,10 @@ import yaml
 from safetensors.torch import load_file
 from torch import Tensor
 
-from extras.importing.bundle import read_model
-from extras.importing.model import Asked, ForeignModel
-from models.architectures.layers.embedding import Sinusoids, sinusoids
-from models.vocabulary import BOS
+from tandem.extras.importing.bundle import read_model
+from tandem.extras.importing.model import Asked, ForeignModel
+from tandem.models.architectures.layers.embedding import Sinusoids, sinusoids
+from tandem.models.vocabulary import BOS
 
 
 class Ct2Model:

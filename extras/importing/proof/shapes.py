@@ -16,9 +16,9 @@ import numpy as np
 import sentencepiece
 import torch
 
-from extras.importing.model import Asked
-from extras.importing.proof.forms import argos_package, ct2_folder, marian_files
-from training.export.sentences import proof_sentences
+from tandem.extras.importing.model import Asked
+from tandem.extras.importing.proof.forms import argos_package, ct2_folder, marian_files
+from tandem.training.export.sentences import proof_sentences
 
 BEAM = 4
 _SPREAD = 5.0  # standard deviation of logits

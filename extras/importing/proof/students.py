@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deploy.report import environment, in_own_process, say, show_environment
-from extras.importing.model import Asked
-from extras.importing.proof.alone import import_alone
-from extras.importing.proof.options import StudentsOptions
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import Graphs, translate_batch
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import TorchGraphs
-from models.translation.translator import encode_lines
-from service.runtimes.onnx import OnnxGraphs
-from training.data.corpus import read_lines
-from training.quality.metrics import corpus_metrics
+from tandem.deploy.report import environment, in_own_process, say, show_environment
+from tandem.extras.importing.model import Asked
+from tandem.extras.importing.proof.alone import import_alone
+from tandem.extras.importing.proof.options import StudentsOptions
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import Graphs, translate_batch
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.translation.translator import encode_lines
+from tandem.service.runtimes.onnx import OnnxGraphs
+from tandem.training.data.corpus import read_lines
+from tandem.training.quality.metrics import corpus_metrics
 
 EQUAL = 0.99  # the least share of lines that must be the engine's
 

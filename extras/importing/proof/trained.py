@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-from extras.importing.bundle import import_bundle, load_model, read_model
-from extras.importing.model import Asked, ForeignModel, Labels
-from extras.importing.proof.forms import Ct2Model, write_ct2
-from extras.importing.proof.shapes import BEAM, sentencepiece_model, sizes, write_marian
-from models.search import Graphs
-from models.search.offline import OfflineDecoder
-from models.steps.torch_graphs import TorchGraphs
-from models.translation.translator import translate_lines
-from service.runtimes import open_graphs
-from training.data.corpus import read_lines
-from training.quality.metrics import corpus_metrics
+from tandem.extras.importing.bundle import import_bundle, load_model, read_model
+from tandem.extras.importing.model import Asked, ForeignModel, Labels
+from tandem.extras.importing.proof.forms import Ct2Model, write_ct2
+from tandem.extras.importing.proof.shapes import BEAM, sentencepiece_model, sizes, write_marian
+from tandem.models.search import Graphs
+from tandem.models.search.offline import OfflineDecoder
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.translation.translator import translate_lines
+from tandem.service.runtimes import open_graphs
+from tandem.training.data.corpus import read_lines
+from tandem.training.quality.metrics import corpus_metrics
 
 _TYPES = 2000
 _SIZES = sizes(2, 128, 4, 128, dropout=0.1)

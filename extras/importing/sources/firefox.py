@@ -8,15 +8,15 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from extras.importing.folders import import_folder
-from extras.importing.model import Asked, Labels
-from extras.importing.settings import ImportingSettings
-from extras.importing.sources.registry import PublishedFile, PublishedModel, is_address, read_registry
-from models.bundle import MANIFEST, Bundle
-from models.bundle.manifest import read_manifest
-from service.configuration import read_configuration
-from service.downloads import PullError, check_room, download, forget, shown_url
-from service.sources import FetchOptions, Offer
+from tandem.extras.importing.folders import import_folder
+from tandem.extras.importing.model import Asked, Labels
+from tandem.extras.importing.settings import ImportingSettings
+from tandem.extras.importing.sources.registry import PublishedFile, PublishedModel, is_address, read_registry
+from tandem.models.bundle import MANIFEST, Bundle
+from tandem.models.bundle.manifest import read_manifest
+from tandem.service.configuration import read_configuration
+from tandem.service.downloads import PullError, check_room, download, forget, shown_url
+from tandem.service.sources import FetchOptions, Offer
 
 LICENCE = "MPL-2.0"
 """Of all of Mozilla's models."""

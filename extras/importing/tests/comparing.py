@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from extras.importing.model import ForeignModel
-from models.architectures.protocol import Padded
-from models.architectures.transformer import Transformer
-from models.search import SearchOptions, translate_batch
-from models.steps.torch_graphs import TorchGraphs
-from models.vocabulary import BOS, EOS
-from training.export.proof import Judge
-from training.export.verdicts import STANDARD
+from tandem.extras.importing.model import ForeignModel
+from tandem.models.architectures.protocol import Padded
+from tandem.models.architectures.transformer import Transformer
+from tandem.models.search import SearchOptions, translate_batch
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.vocabulary import BOS, EOS
+from tandem.training.export.proof import Judge
+from tandem.training.export.verdicts import STANDARD
 
 Array = np.ndarray[Any, Any]
 

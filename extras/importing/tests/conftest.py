@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from extras.importing.tests.published import Served, serving, write_registry
-from models.steps.torch_graphs import AnyModel
+from tandem.extras.importing.tests.published import Served, serving, write_registry
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.training.export import bundle as export
 from tests.determinism import one_thread, seeded
 from tests.training.toy import described_graphs
-from training.export import bundle as export
 
 __all__ = ["one_thread", "seeded", "without_graphs"]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from extras.importing.proof.shapes import pieces, sentencepiece_model, write_json
-from extras.importing.tests.support import ENGLISH, GERMAN
-from models.architectures.layers.embedding import sinusoids
-from models.architectures.transformer import Transformer, TransformerConfig
+from tandem.extras.importing.proof.shapes import pieces, sentencepiece_model, write_json
+from tandem.extras.importing.tests.support import ENGLISH, GERMAN
+from tandem.models.architectures.layers.embedding import sinusoids
+from tandem.models.architectures.transformer import Transformer, TransformerConfig
 
 MODEL = sentencepiece_model([*ENGLISH, *GERMAN], 150)
 TOKENS = ["<blank>", "<s>", "</s>", *pieces(MODEL), "<unk>"]

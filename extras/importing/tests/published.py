@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from extras.importing.tests.students import write_student
+from tandem.extras.importing.tests.students import write_student
 from tests.deploy.listening import answering, send_rest
 
 _NAMES = {

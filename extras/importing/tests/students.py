@@ -13,8 +13,8 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from extras.importing.proof.shapes import sentencepiece_model
-from extras.importing.tests.support import ENGLISH, GERMAN
+from tandem.extras.importing.proof.shapes import sentencepiece_model
+from tandem.extras.importing.tests.support import ENGLISH, GERMAN
 from tests.reference.layers import sigmoid, sinusoids, softmax
 
 Array = NDArray[Any]

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from extras.importing.proof.shapes import pieces, sentencepiece_model, write_json
-from training.export.sentences import proof_sentences
+from tandem.extras.importing.proof.shapes import pieces, sentencepiece_model, write_json
+from tandem.training.export.sentences import proof_sentences
 
 ENGLISH, GERMAN = proof_sentences("en")[:40], proof_sentences("de")[:40]
 CONFIG: dict[str, Any] = {

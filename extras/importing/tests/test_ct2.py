@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from extras.importing.bundle import load_model, read_model
-from extras.importing.model import Asked
-from extras.importing.proof.shapes import write_json
-from extras.importing.tests.comparing import logits, rows, sentences
-from extras.importing.tests.ct2 import BASE, TOKENS, transformer, variables, write
-from extras.importing.tests.support import ENGLISH
-from models.architectures.transformer import Transformer, TransformerConfig
-from models.errors import ForeignModelError
-from models.vocabulary import BOS
+from tandem.extras.importing.bundle import load_model, read_model
+from tandem.extras.importing.model import Asked
+from tandem.extras.importing.proof.shapes import write_json
+from tandem.extras.importing.tests.comparing import logits, rows, sentences
+from tandem.extras.importing.tests.ct2 import BASE, TOKENS, transformer, variables, write
+from tandem.extras.importing.tests.support import ENGLISH
+from tandem.models.architectures.transformer import Transformer, TransformerConfig
+from tandem.models.errors import ForeignModelError
+from tandem.models.vocabulary import BOS
 from tests.models.architectures.comparison import weights_of
 from tests.reference.transformer import TransformerReference
 

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
-from extras.importing import serving as fetching
-from extras.importing.tests.published import Served
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.app import create_app
-from service.settings import Settings
-from service.sources import FetchOptions, fetch_bundle
+from tandem.extras.importing import serving as fetching
+from tandem.extras.importing.tests.published import Served
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
+from tandem.service.sources import FetchOptions, fetch_bundle
 from tests.conftest import anyio_backend
 from tests.service.support import PATIENCE
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from onnx import ModelProto
 
-from extras.importing.bundle import import_bundle, load_model, read_model
-from extras.importing.model import Asked, Labels
-from extras.importing.tests.ct2 import BASE, transformer, variables, write
-from extras.importing.tests.support import (
+from tandem.extras.importing.bundle import import_bundle, load_model, read_model
+from tandem.extras.importing.model import Asked, Labels
+from tandem.extras.importing.tests.ct2 import BASE, transformer, variables, write
+from tandem.extras.importing.tests.support import (
     ENDS,
     ENGLISH,
     GERMAN,
@@ -23,17 +23,17 @@ from extras.importing.tests.support import (
     write_mbart,
     write_pegasus,
 )
-from models.bundle import Bundle, sha256
-from models.errors import BundleError, ForeignModelError
-from models.search import OfflineDecoder
-from models.steps.loading import load_bundle_model, model_tensors
-from models.steps.torch_graphs import AnyModel, TorchGraphs
-from models.translation.translator import translate_lines
-from models.vocabulary import MappedVocabulary, TaggedVocabulary
+from tandem.models.bundle import Bundle, sha256
+from tandem.models.errors import BundleError, ForeignModelError
+from tandem.models.search import OfflineDecoder
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
+from tandem.models.translation.translator import translate_lines
+from tandem.models.vocabulary import MappedVocabulary, TaggedVocabulary
+from tandem.training.export import bundle as export
+from tandem.training.export.bundle import round_weights
+from tandem.training.export.onnx_graphs import export_graphs
 from tests.training.export.support import OnnxGraphs
-from training.export import bundle as export
-from training.export.bundle import round_weights
-from training.export.onnx_graphs import export_graphs
 
 LABELS = Labels("CC-BY-4.0", "https://example.org/opus-mt-en-de", ENGLISH)
 
@@ -131,7 +131,7 @@ def test_what_goes_beyond_half_precision_is_refused(folder: Path, tmp_path: Path
 def test_a_graph_that_would_be_too_large_is_refused(
     folder: Path, tmp_path: Path, without_graphs: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("extras.importing.bundle._GRAPH_BYTES", 10_000)
+    monkeypatch.setattr("tandem.extras.importing.bundle._GRAPH_BYTES", 10_000)
     with pytest.raises(ForeignModelError, match=r"graph of its encoder would have .* GB, .*; the graph of its decoder"):
         import_bundle(folder, tmp_path / "en-de", Asked(), LABELS)
 

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from extras.importing.bundle import import_bundle, load_model, read_model
-from extras.importing.model import Asked, Labels
-from extras.importing.proof.comparing import varied_lines
-from extras.importing.proof.shapes import write_json
-from extras.importing.tests.comparing import (
+from tandem.extras.importing.bundle import import_bundle, load_model, read_model
+from tandem.extras.importing.model import Asked, Labels
+from tandem.extras.importing.proof.comparing import varied_lines
+from tandem.extras.importing.proof.shapes import write_json
+from tandem.extras.importing.tests.comparing import (
     assert_generates,
     assert_logits,
     library_logits,
     rows,
 )
-from extras.importing.tests.restated import Family
-from extras.importing.tests.support import ENGLISH, GERMAN, change_json, write_m2m, write_nllb
-from models.bundle import Bundle
-from models.errors import ConfigError, ForeignModelError
-from models.vocabulary import TaggedVocabulary
+from tandem.extras.importing.tests.restated import Family
+from tandem.extras.importing.tests.support import ENGLISH, GERMAN, change_json, write_m2m, write_nllb
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError, ForeignModelError
+from tandem.models.vocabulary import TaggedVocabulary
 
 ASKED = Asked(("en",), ("de",))
 Writer = Callable[[Path], dict[str, Any]]

@@ -11,22 +11,22 @@ import torch
 import yaml
 from torch import Tensor
 
-from extras.importing.bundle import load_model, read_model
-from extras.importing.model import Asked, arranged
-from extras.importing.pieces import mapped_vocabulary, sentencepiece_names, without_pieces
-from extras.importing.proof.forms import marian_arrays
-from extras.importing.proof.shapes import pieces, sentencepiece_model
-from extras.importing.tests.comparing import assert_logits, rows
-from extras.importing.tests.restated import Family
-from extras.importing.tests.support import (
+from tandem.extras.importing.bundle import load_model, read_model
+from tandem.extras.importing.model import Asked, arranged
+from tandem.extras.importing.pieces import mapped_vocabulary, sentencepiece_names, without_pieces
+from tandem.extras.importing.proof.forms import marian_arrays
+from tandem.extras.importing.proof.shapes import pieces, sentencepiece_model
+from tandem.extras.importing.tests.comparing import assert_logits, rows
+from tandem.extras.importing.tests.restated import Family
+from tandem.extras.importing.tests.support import (
     CONFIG,
     ENGLISH,
     GERMAN,
     family_tensors,
     write_vocabulary,
 )
-from models.errors import ForeignModelError
-from models.vocabulary import BOS, PAD, UNK
+from tandem.models.errors import ForeignModelError
+from tandem.models.vocabulary import BOS, PAD, UNK
 
 PAIR = Asked(("en",), ("de",))
 OPTIONS: dict[str, Any] = {

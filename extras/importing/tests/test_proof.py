@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from extras.importing.proof import command
-from extras.importing.proof.options import ImportsOptions
-from extras.importing.proof.shapes import SHAPES
+from tandem.extras.importing.proof import command
+from tandem.extras.importing.proof.options import ImportsOptions
+from tandem.extras.importing.proof.shapes import SHAPES
 
 
 @pytest.mark.slow

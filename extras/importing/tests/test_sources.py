@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from extras.importing.sources import registry
-from extras.importing.tests.published import Served, change_index
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.folders import hold
-from models.search import translate_batch
-from models.translation.translator import encode_lines
-from service.runtimes.onnx import OnnxGraphs
-from service.sources import FetchOptions, fetch_bundle
+from tandem.extras.importing.sources import registry
+from tandem.extras.importing.tests.published import Served, change_index
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.folders import hold
+from tandem.models.search import translate_batch
+from tandem.models.translation.translator import encode_lines
+from tandem.service.runtimes.onnx import OnnxGraphs
+from tandem.service.sources import FetchOptions, fetch_bundle
 from tests.command import ends
 
 Run = Callable[..., tuple[int, str, str]]

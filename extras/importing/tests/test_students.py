@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import external_data_helper, numpy_helper
 
-from extras.importing.bundle import load_model, read_model
-from extras.importing.lexical import read_lexical
-from extras.importing.marian_binary import MarianBinary
-from extras.importing.model import Asked, ForeignModel, Labels
-from extras.importing.proof import students as comparison
-from extras.importing.proof.options import StudentsOptions
-from extras.importing.student_graphs import (
+from tandem.extras.importing.bundle import load_model, read_model
+from tandem.extras.importing.lexical import read_lexical
+from tandem.extras.importing.marian_binary import MarianBinary
+from tandem.extras.importing.model import Asked, ForeignModel, Labels
+from tandem.extras.importing.proof import students as comparison
+from tandem.extras.importing.proof.options import StudentsOptions
+from tandem.extras.importing.student_graphs import (
     Student,
     align_graph,
     encoder_graph,
@@ -33,9 +33,9 @@ from extras.importing.student_graphs import (
     positions,
     student_specs,
 )
-from extras.importing.students import import_student, open_student, read_student, student_shapes
-from extras.importing.tests.comparing import assert_logits, rows
-from extras.importing.tests.students import (
+from tandem.extras.importing.students import import_student, open_student, read_student, student_shapes
+from tandem.extras.importing.tests.comparing import assert_logits, rows
+from tandem.extras.importing.tests.students import (
     CONFIG,
     FIRST,
     TYPES,
@@ -47,19 +47,19 @@ from extras.importing.tests.students import (
     student_arrays,
     write_student,
 )
-from extras.importing.tests.support import ENGLISH
-from models.architectures.layers.embedding import sinusoids
-from models.bundle import Bundle
-from models.errors import ForeignModelError
-from models.search import translate_batch
-from models.steps.loading import load_bundle_model, model_tensors
-from models.steps.torch_graphs import TorchGraphs
-from models.translation.translator import encode_lines
-from models.vocabulary import BOS, EOS, PAD, UNK
-from service.runtimes.onnx import OnnxGraphs
+from tandem.extras.importing.tests.support import ENGLISH
+from tandem.models.architectures.layers.embedding import sinusoids
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ForeignModelError
+from tandem.models.search import translate_batch
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.translation.translator import encode_lines
+from tandem.models.vocabulary import BOS, EOS, PAD, UNK
+from tandem.service.runtimes.onnx import OnnxGraphs
+from tandem.training.export.onnx_graphs import sample_inputs
+from tandem.training.export.sentences import proof_sentences
 from tests.hiding import hiding
-from training.export.onnx_graphs import sample_inputs
-from training.export.sentences import proof_sentences
 
 PAIR = Asked(("en",), ("de",))
 LABELS = Labels("MPL-2.0", "https://example.org/models")
@@ -256,7 +256,7 @@ def read_model_rows(folder: Path) -> list[int]:
 
 def test_without_pytorch(tmp_path: Path) -> None:
     write_student(tmp_path / "model")
-    command = [sys.executable, "-m", "deploy", "import", "model", "--out", "en-de", "--source", "en", "--target", "de"]
+    command = [sys.executable, "-m", "tandem", "import", "model", "--out", "en-de", "--source", "en", "--target", "de"]
     environment = hiding({"torch", "onnxscript"}, tmp_path)
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deploy.loadtest.server import settings_in_force
-from deploy.report import cell, environment, names, say, show_environment
-from extras.laboratory.abuse.endings import disconnect, kill, terminate
-from extras.laboratory.abuse.fuzz import fuzz
-from extras.laboratory.abuse.memory import memory
-from extras.laboratory.abuse.overload import overload
-from extras.laboratory.abuse.trials import Setting, TrialFinding
-from extras.laboratory.options import ReliabilityOptions
-from extras.laboratory.service.verdicts import in_words
-from service.telemetry.cgroups import usable_cores
+from tandem.deploy.loadtest.server import settings_in_force
+from tandem.deploy.report import cell, environment, names, say, show_environment
+from tandem.extras.laboratory.abuse.endings import disconnect, kill, terminate
+from tandem.extras.laboratory.abuse.fuzz import fuzz
+from tandem.extras.laboratory.abuse.memory import memory
+from tandem.extras.laboratory.abuse.overload import overload
+from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding
+from tandem.extras.laboratory.options import ReliabilityOptions
+from tandem.extras.laboratory.service.verdicts import in_words
+from tandem.service.telemetry.cgroups import usable_cores
 
 TRIALS: dict[str, Callable[[Setting], TrialFinding]] = {
     "overload": overload,

@@ -18,13 +18,13 @@ from typing import Any
 
 import aiohttp
 
-from deploy.loadtest.client import connect, send
-from deploy.loadtest.scenarios import DIRECT
-from deploy.loadtest.server import Sample
-from extras.laboratory.abuse.trials import Setting, TrialFinding, wait_for
-from extras.laboratory.service.verdicts import Verdict
-from extras.laboratory.workload import check_servable
-from models.errors import ConfigError
+from tandem.deploy.loadtest.client import connect, send
+from tandem.deploy.loadtest.scenarios import DIRECT
+from tandem.deploy.loadtest.server import Sample
+from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding, wait_for
+from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.extras.laboratory.workload import check_servable
+from tandem.models.errors import ConfigError
 
 _LEAVING, _LENGTH = 32, 100  # clients, and target tokens of the text of each: some seconds of work for all
 _ALL_WITHIN = 60.0  # seconds in which all of them are being decoded

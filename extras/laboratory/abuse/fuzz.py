@@ -16,11 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from deploy.loadtest.scenarios import DIRECT
-from deploy.loadtest.server import answers
-from extras.laboratory.abuse.trials import Setting, TrialFinding
-from extras.laboratory.service.verdicts import Verdict
-from models.errors import ConfigError
+from tandem.deploy.loadtest.scenarios import DIRECT
+from tandem.deploy.loadtest.server import answers
+from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding
+from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.models.errors import ConfigError
 
 CHECKS = (
     "not_a_server_error",

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from deploy.loadtest.client import send_all
-from deploy.loadtest.server import Server
-from deploy.report import say
-from extras.laboratory.abuse.trials import Setting, TrialFinding
-from extras.laboratory.service.verdicts import Verdict
-from extras.laboratory.workload import check_servable, tandem_body
-from extras.laboratory.workload import texts as pseudo_texts
-from models.bundle import Bundle
-from models.errors import ConfigError
+from tandem.deploy.loadtest.client import send_all
+from tandem.deploy.loadtest.server import Server
+from tandem.deploy.report import say
+from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding
+from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.extras.laboratory.workload import check_servable, tandem_body
+from tandem.extras.laboratory.workload import texts as pseudo_texts
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
 
 PER = 10_000  # requests that growth is told for
 _LIMIT = 1.0  # MB for so many requests

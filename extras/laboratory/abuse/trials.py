@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from deploy.loadtest.server import Server, tandem_server
-from extras.laboratory.options import ReliabilityOptions
-from extras.laboratory.service.verdicts import Verdict
-from extras.laboratory.workload import ForcedText, forced_bodies, forced_texts, tandem_path
-from models.bundle import Bundle
+from tandem.deploy.loadtest.server import Server, tandem_server
+from tandem.extras.laboratory.options import ReliabilityOptions
+from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.extras.laboratory.workload import ForcedText, forced_bodies, forced_texts, tandem_path
+from tandem.models.bundle import Bundle
 
 BEAM = 5  # of every request
 _TEXTS = 4_096  # distinct; a trial that needs more begins again

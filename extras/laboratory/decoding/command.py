@@ -11,16 +11,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from deploy.loadtest.server import memory_of
-from deploy.report import console, environment, in_own_process, names, numbers, say, show_environment, table
-from extras.laboratory.decoding.passes import Case, Kind, MeasuredCase, Workload, against, measure_cases, row_of
-from extras.laboratory.decoding.systems import TANDEM, DecodingSystem, Label, Task
-from extras.laboratory.decoding.tandem import SHORTLIST_GRAPH, Tandem
-from extras.laboratory.options import LARGEST_BATCH, PEERS, DecodeOptions
-from extras.laboratory.workload import check_one_text, texts
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.telemetry.cgroups import usable_cores
+from tandem.deploy.loadtest.server import memory_of
+from tandem.deploy.report import console, environment, in_own_process, names, numbers, say, show_environment, table
+from tandem.extras.laboratory.decoding.passes import Case, Kind, MeasuredCase, Workload, against, measure_cases, row_of
+from tandem.extras.laboratory.decoding.systems import TANDEM, DecodingSystem, Label, Task
+from tandem.extras.laboratory.decoding.tandem import SHORTLIST_GRAPH, Tandem
+from tandem.extras.laboratory.options import LARGEST_BATCH, PEERS, DecodeOptions
+from tandem.extras.laboratory.workload import check_one_text, texts
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.telemetry.cgroups import usable_cores
 
 _TITLES = {
     "forced": "Forced lengths: every batch decodes its mean source length",
@@ -109,9 +109,9 @@ def _ctranslate2(
     bundle: Bundle, trained: Bundle | None, options: DecodeOptions, workers: int, stack: ExitStack
 ) -> Iterator[Entrant]:
     """With the weights of a bundle on real text, else with random ones, behind a bundle's vocabularies."""
-    from extras.laboratory.decoding import conversion
-    from extras.laboratory.decoding.ctranslate2 import Ct2
-    from extras.laboratory.workload import TransformerSize
+    from tandem.extras.laboratory.decoding import conversion
+    from tandem.extras.laboratory.decoding.ctranslate2 import Ct2
+    from tandem.extras.laboratory.workload import TransformerSize
 
     size, types = TransformerSize(), options.peer_vocabulary
     random = f"random Transformer {size.layers}+{size.layers}, d={size.width}, f={size.hidden}, V={types}"
@@ -185,7 +185,7 @@ def measure(options: DecodeOptions) -> dict[str, Any]:
 def _workloads(bundle: Bundle, options: DecodeOptions) -> list[Workload]:
     workloads = [Workload("forced", tuple(texts(bundle.source_vocabularies[0], options.sentences)))]
     if options.source is not None:
-        from training.data.corpus import read_parallel
+        from tandem.training.data.corpus import read_parallel
 
         paths = [options.source, *([options.references] if options.references else [])]
         lines = [row for row in zip(*read_parallel(paths), strict=True) if row[0].strip()][: options.limit]
@@ -213,7 +213,7 @@ def _bleu(measured: MeasuredCase, bundle: Bundle) -> float | None:
     work = measured.case.workload
     if not work.references or len(measured.case.indices) < len(work.texts) or bundle.manifest.task == "summarize":
         return None
-    from training.quality.metrics import task_scores
+    from tandem.training.quality.metrics import task_scores
 
     written = [measured.passes[0].texts[index] for index in range(len(work.texts))]
     return task_scores("translate", bundle.manifest.target_language, written, work.references)[0].value

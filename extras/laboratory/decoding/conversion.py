@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
-from extras.laboratory.transformers import random_transformer
-from extras.laboratory.workload import TransformerSize
-from models.architectures.transformer import DecoderLayer, EncoderLayer, Transformer
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import Array
-from models.steps.loading import load_bundle_model
-from models.vocabulary import Vocabulary
+from tandem.extras.laboratory.transformers import random_transformer
+from tandem.extras.laboratory.workload import TransformerSize
+from tandem.models.architectures.transformer import DecoderLayer, EncoderLayer, Transformer
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import Array
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.vocabulary import Vocabulary
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # our ids 0 to 3, by the names that CTranslate2 looks for
 

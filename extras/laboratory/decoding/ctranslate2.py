@@ -12,12 +12,12 @@ from typing import Any
 
 import ctranslate2
 
-from extras.laboratory.decoding.systems import Ids, Label, Task
-from extras.laboratory.workload import check_one_text
-from models.bundle import Bundle
-from models.search import Hypothesis, SearchOptions
-from models.translation.translator import encode_lines
-from models.vocabulary import UNK
+from tandem.extras.laboratory.decoding.systems import Ids, Label, Task
+from tandem.extras.laboratory.workload import check_one_text
+from tandem.models.bundle import Bundle
+from tandem.models.search import Hypothesis, SearchOptions
+from tandem.models.translation.translator import encode_lines
+from tandem.models.vocabulary import UNK
 
 
 class Ct2:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from deploy.loadtest.client import percentile
-from extras.laboratory.decoding.systems import TANDEM, DecodingSystem, Task
-from extras.laboratory.runner import MedianSpread, median_ratio, take_turns
-from extras.laboratory.workload import SentenceBatch, batches, sample
-from models.search import Hypothesis
+from tandem.deploy.loadtest.client import percentile
+from tandem.extras.laboratory.decoding.systems import TANDEM, DecodingSystem, Task
+from tandem.extras.laboratory.runner import MedianSpread, median_ratio, take_turns
+from tandem.extras.laboratory.workload import SentenceBatch, batches, sample
+from tandem.models.search import Hypothesis
 
 Kind: TypeAlias = Literal["forced", "text"]
 WARM_UP = 0.125  # share of the batches that is decoded before anything is measured

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from models.search import Hypothesis
+from tandem.models.search import Hypothesis
 
 TANDEM = "tandem"
 Ids: TypeAlias = NDArray[np.int64]

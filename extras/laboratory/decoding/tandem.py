@@ -10,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from extras.laboratory.decoding.systems import Ids, Label, Task
-from extras.laboratory.workload import check_one_text
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import Graphs, Hypothesis, SearchOptions
-from models.search.offline import Failed, OfflineDecoder
-from models.translation.rendering import Renderer
-from models.translation.translator import encode_lines
-from service.runtimes import open_graphs
+from tandem.extras.laboratory.decoding.systems import Ids, Label, Task
+from tandem.extras.laboratory.workload import check_one_text
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import Graphs, Hypothesis, SearchOptions
+from tandem.models.search.offline import Failed, OfflineDecoder
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.translator import encode_lines
+from tandem.service.runtimes import open_graphs
 
 SHORTLIST_GRAPH = "step_shortlist"
 _UNBOUNDED = 10**9  # a batch is what the task says, however many tokens it has

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from deploy.outputs import check_file
-from deploy.report import as_json, environment, names, say, show_environment
-from extras.laboratory.gpu.lines import FAILED, OK, Line, run_lines
-from extras.laboratory.gpu.work import SYSTEMS
-from extras.laboratory.options import GpuOptions
-from models.errors import ConfigError
-from service.telemetry.cgroups import usable_cores
+from tandem.deploy.outputs import check_file
+from tandem.deploy.report import as_json, environment, names, say, show_environment
+from tandem.extras.laboratory.gpu.lines import FAILED, OK, Line, run_lines
+from tandem.extras.laboratory.gpu.work import SYSTEMS
+from tandem.extras.laboratory.options import GpuOptions
+from tandem.models.errors import ConfigError
+from tandem.service.telemetry.cgroups import usable_cores
 
 NO_DEVICE = 3  # exit status
 _LONG = 15.0  # minutes from which on everything is measured
@@ -76,31 +76,35 @@ def plan(options: GpuOptions) -> Iterator[Line]:
     dtype = "float32" if small else "float16"
     shapes = ((1, 2), (4, 2)) if small else _SHAPES if long else _SHORT_SHAPES
     bundle = str(options.bundle)
-    yield Line("device", "extras.laboratory.gpu.machine:device", where, 12)
+    yield Line("device", "tandem.extras.laboratory.gpu.machine:device", where, 12)
     for system in SYSTEMS:
-        yield Line(f"equal {system}", "extras.laboratory.gpu.equality:float32", {"system": system, **where}, 8)
+        yield Line(f"equal {system}", "tandem.extras.laboratory.gpu.equality:float32", {"system": system, **where}, 8)
     for system in SYSTEMS:
         planned = 10 if system in _RECURRENT else 5
         more = {"system": system, **where}
-        yield Line(f"train equal {system}", "extras.laboratory.gpu.training:equal", more, planned)
+        yield Line(f"train equal {system}", "tandem.extras.laboratory.gpu.training:equal", more, planned)
     text = {"source": str(options.source or ""), "references": str(options.references or ""), "limit": options.limit}
     for kind in _HALF:
         more = {"bundle": bundle, **text, "dtype": kind, **where}
-        yield Line(f"bundle {kind}", "extras.laboratory.gpu.equality:half", more, 15, 120)
+        yield Line(f"bundle {kind}", "tandem.extras.laboratory.gpu.equality:half", more, 15, 120)
     for system in SYSTEMS:
         more = {"system": system, "dtype": dtype, **where}
-        yield Line(f"capture {system}", "extras.laboratory.gpu.steps:capture", more, 10, 90)
+        yield Line(f"capture {system}", "tandem.extras.laboratory.gpu.steps:capture", more, 10, 90)
     measured, largest = tuple(SYSTEMS) if long else _MEASURED, shapes[-2:] if long else shapes[-1:]
     yield from _steps("eager", measured, shapes, dtype, where)
     yield from _steps("graph", measured, shapes, dtype, where)
     yield from _steps("graph", _MEASURED, largest, dtype, where, rules=True)
     clients, seconds = (4, 2.0) if small else (64, 15.0 if long else 10.0)
     more = {"bundle": bundle, "device": options.device, "clients": clients, "seconds": seconds}
-    yield Line("service", "extras.laboratory.gpu.serving:load", more, 55, 180)
+    yield Line("service", "tandem.extras.laboratory.gpu.serving:load", more, 55, 180)
     yield from _training(options, where, compiled=False)
     yield from _peers(largest, dtype, where)
     yield Line(
-        "train two processes", "extras.laboratory.gpu.training:together", {"system": "transformer", **where}, 20, 120
+        "train two processes",
+        "tandem.extras.laboratory.gpu.training:together",
+        {"system": "transformer", **where},
+        20,
+        120,
     )
     if long:
         yield from _training(options, where, compiled=True)
@@ -120,7 +124,7 @@ def _steps(
             size = {"sentences": sentences, "beam_size": beam_size}
             more = {"system": system, "dtype": dtype, "how": how, "rules": rules, **size, **where}
             name = f"step {system} {sentences}x{beam_size} {how}{' rules' if rules else ''}"
-            yield Line(name, "extras.laboratory.gpu.steps:speed", more, 5, 60)
+            yield Line(name, "tandem.extras.laboratory.gpu.steps:speed", more, 5, 60)
 
 
 def _training(options: GpuOptions, where: Mapping[str, Any], *, compiled: bool) -> Iterator[Line]:
@@ -131,14 +135,16 @@ def _training(options: GpuOptions, where: Mapping[str, Any], *, compiled: bool) 
         more = {"system": system, "tokens": tokens, "seconds": seconds, "corpora": str(options.corpora or "")}
         name, more = f"train {system} {'compiled' if compiled else 'eager'}", {**more, "compiled": compiled, **where}
         planned, limit = (5 if recurrent else 60, 180) if compiled else (5, 90)
-        yield Line(name, "extras.laboratory.gpu.training:speed", more, planned + seconds, limit + seconds)
+        yield Line(name, "tandem.extras.laboratory.gpu.training:speed", more, planned + seconds, limit + seconds)
 
 
 def _peers(shapes: Sequence[tuple[int, int]], dtype: str, where: Mapping[str, Any]) -> Iterator[Line]:
     for name in ("huggingface", "ctranslate2"):
         for sentences, beam_size in shapes:
             more = {"dtype": dtype, "sentences": sentences, "beam_size": beam_size, **where}
-            yield Line(f"beside {name} {sentences}x{beam_size}", f"extras.laboratory.gpu.peers:{name}", more, 15, 120)
+            yield Line(
+                f"beside {name} {sentences}x{beam_size}", f"tandem.extras.laboratory.gpu.peers:{name}", more, 15, 120
+            )
 
 
 def chosen(lines: list[Line], only: str) -> list[Line]:

@@ -12,19 +12,19 @@ from typing import Any
 
 import torch
 
-from extras.gpu.routing import DeviceGraphs
-from extras.gpu.sizes import Sizes
-from extras.laboratory.gpu.lines import Found, Missing
-from extras.laboratory.gpu.search import search, sizes_for
-from extras.laboratory.gpu.work import decoding_system, longest_of, open_bundle, random_sources, search_options
-from models.errors import ConfigError
-from models.search import Array, Graphs, Hypothesis, SearchOptions, translate_batch
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import AnyModel, TorchGraphs
-from models.translation.rendering import Renderer
-from models.translation.translator import encode_lines
-from training.export.sentences import proof_sentences
-from training.optimisation.precision import float32_products
+from tandem.extras.gpu.routing import DeviceGraphs
+from tandem.extras.gpu.sizes import Sizes
+from tandem.extras.laboratory.gpu.lines import Found, Missing
+from tandem.extras.laboratory.gpu.search import search, sizes_for
+from tandem.extras.laboratory.gpu.work import decoding_system, longest_of, open_bundle, random_sources, search_options
+from tandem.models.errors import ConfigError
+from tandem.models.search import Array, Graphs, Hypothesis, SearchOptions, translate_batch
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.translator import encode_lines
+from tandem.training.export.sentences import proof_sentences
+from tandem.training.optimisation.precision import float32_products
 
 _SCORES, _LEAST = 1e-3, 0.97  # largest difference of a score; share of sentences that must come out the same
 _BLEU = 0.2  # largest difference against references

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from extras.laboratory.gpu.lines import Found
-from extras.laboratory.gpu.search import synchronise
+from tandem.extras.laboratory.gpu.lines import Found
+from tandem.extras.laboratory.gpu.search import synchronise
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 _PASSES = 5

@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from extras.gpu.capture import CapturedStep
-from extras.laboratory.gpu.lines import Found, Missing
-from extras.laboratory.gpu.search import search, sizes_for, synchronise
-from extras.laboratory.gpu.work import random_sources, search_options
-from extras.laboratory.transformers import marian, random_transformer
-from extras.laboratory.workload import TransformerSize
-from models.search import Array
-from models.steps.torch_graphs import AnyModel
-from models.vocabulary import PAD, UNK
+from tandem.extras.gpu.capture import CapturedStep
+from tandem.extras.laboratory.gpu.lines import Found, Missing
+from tandem.extras.laboratory.gpu.search import search, sizes_for, synchronise
+from tandem.extras.laboratory.gpu.work import random_sources, search_options
+from tandem.extras.laboratory.transformers import marian, random_transformer
+from tandem.extras.laboratory.workload import TransformerSize
+from tandem.models.search import Array
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.models.vocabulary import PAD, UNK
 
 _TYPES, _LENGTH, _PASSES = 10_000, 32, 3
 _SIZE, _SMALL = TransformerSize(), TransformerSize(layers=2, width=32, hidden=64, heads=2, positions=128)
@@ -58,7 +58,7 @@ def ctranslate2(*, device: str, small: bool, dtype: str, sentences: int, beam_si
         raise Missing(lacking)
     import ctranslate2
 
-    from extras.laboratory.decoding.conversion import random_tokens, write_random
+    from tandem.extras.laboratory.decoding.conversion import random_tokens, write_random
 
     types, length, size = (200, 8, _SMALL) if small else (_TYPES, _LENGTH, _SIZE)
     ours, names = _transformer(size, types), random_tokens(types)

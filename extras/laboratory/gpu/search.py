@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.sizes import Sizes
-from extras.gpu.step import StaticStep
-from models.search import Array, Hypothesis, SearchOptions, Sentence
-from models.steps.torch_graphs import AnyModel
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.sizes import Sizes
+from tandem.extras.gpu.step import StaticStep
+from tandem.models.search import Array, Hypothesis, SearchOptions, Sentence
+from tandem.models.steps.torch_graphs import AnyModel
 
 
 def sizes_for(slots: Sequence[int], source: int, options: SearchOptions) -> Sizes:

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from extras.laboratory.gpu.lines import Found, Missing
-from extras.laboratory.gpu.peers import ctranslate2_lacks
-from extras.laboratory.gpu.work import open_bundle
+from tandem.extras.laboratory.gpu.lines import Found, Missing
+from tandem.extras.laboratory.gpu.peers import ctranslate2_lacks
+from tandem.extras.laboratory.gpu.work import open_bundle
 
 _NEEDED = ("aiohttp", "fastapi", "prometheus_client", "pydantic_settings", "structlog", "uvicorn")
 _TEXTS = 4096
@@ -22,10 +22,10 @@ def load(*, bundle: str, device: str, clients: int, seconds: float) -> Found:
     read = open_bundle(bundle)
     if absent := [name for name in _NEEDED if find_spec(name) is None]:
         raise Missing(f"not installed: {', '.join(absent)}")
-    from deploy.loadtest.server import tandem_server
-    from extras.laboratory.service.loaded import LoadedService
-    from extras.laboratory.service.serve import naive_server
-    from extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
+    from tandem.deploy.loadtest.server import tandem_server
+    from tandem.extras.laboratory.service.loaded import LoadedService
+    from tandem.extras.laboratory.service.serve import naive_server
+    from tandem.extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
 
     settings = {"TANDEM_RUNTIME": "torch", "TANDEM_DEVICE": device}
     beam_size, forced = read.manifest.decoding.beam_size, forced_texts(read, _TEXTS)

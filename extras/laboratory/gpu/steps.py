@@ -11,16 +11,23 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from extras.gpu.batch import StaticBatch
-from extras.gpu.capture import ENCODED, CapturedStep
-from extras.gpu.sizes import Shape, Sizes
-from extras.gpu.step import StaticStep
-from extras.laboratory.gpu.equality import compared
-from extras.laboratory.gpu.lines import Found
-from extras.laboratory.gpu.search import search, sizes_for, synchronise
-from extras.laboratory.gpu.work import REPETITION, RULES, decoding_system, longest_of, random_sources, search_options
-from models.search import Array, Hypothesis, SearchOptions, Sentence
-from models.steps.torch_graphs import AnyModel
+from tandem.extras.gpu.batch import StaticBatch
+from tandem.extras.gpu.capture import ENCODED, CapturedStep
+from tandem.extras.gpu.sizes import Shape, Sizes
+from tandem.extras.gpu.step import StaticStep
+from tandem.extras.laboratory.gpu.equality import compared
+from tandem.extras.laboratory.gpu.lines import Found
+from tandem.extras.laboratory.gpu.search import search, sizes_for, synchronise
+from tandem.extras.laboratory.gpu.work import (
+    REPETITION,
+    RULES,
+    decoding_system,
+    longest_of,
+    random_sources,
+    search_options,
+)
+from tandem.models.search import Array, Hypothesis, SearchOptions, Sentence
+from tandem.models.steps.torch_graphs import AnyModel
 
 _PASSES = 5
 _LENGTH = 32  # of sources and of hypotheses

@@ -12,9 +12,9 @@ import torch
 from torch.distributed.elastic.utils.distributed import get_free_port
 from torch.multiprocessing.spawn import spawn
 
-from extras.laboratory.gpu.lines import Found, Missing
-from extras.laboratory.gpu.search import synchronise
-from extras.laboratory.gpu.work import (
+from tandem.extras.laboratory.gpu.lines import Found, Missing
+from tandem.extras.laboratory.gpu.search import synchronise
+from tandem.extras.laboratory.gpu.work import (
     build_system,
     epoch_batches,
     replace_dropout,
@@ -22,14 +22,14 @@ from extras.laboratory.gpu.work import (
     training_batches,
     training_recipe,
 )
-from models.architectures.registry import build_model
-from models.steps.torch_graphs import AnyModel
-from training.data.batches import TrainingBatch
-from training.loop.stepping import Stepper
-from training.optimisation.optim import learning_rate
-from training.optimisation.precision import one_thread
-from training.parallel import Processes, joined
-from training.recipe import Recipe
+from tandem.models.architectures.registry import build_model
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.training.data.batches import TrainingBatch
+from tandem.training.loop.stepping import Stepper
+from tandem.training.optimisation.optim import learning_rate
+from tandem.training.optimisation.precision import one_thread
+from tandem.training.parallel import Processes, joined
+from tandem.training.recipe import Recipe
 
 _LOSS = 1e-3  # largest difference of a loss, as a share of it
 _WARM_UP = 5

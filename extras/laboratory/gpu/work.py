@@ -16,20 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import training
-from extras.laboratory.gpu.lines import Missing
-from models.architectures.protocol import ModelConfig, Padded, feature_widths
-from models.architectures.registry import build_model, load_config
-from models.bundle import Bundle
-from models.search import Array, SearchOptions
-from models.steps.torch_graphs import AnyModel, sample_sources
-from models.vocabulary import BOS, EOS, PAD, UNK
-from training.data.batches import TrainingBatch, collate
-from training.data.dataset import PreparedData
-from training.data.plans import plan_epoch
-from training.data.prepare import prepare
-from training.optimisation.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig, load_recipe
+from tandem import training
+from tandem.extras.laboratory.gpu.lines import Missing
+from tandem.models.architectures.protocol import ModelConfig, Padded, feature_widths
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.bundle import Bundle
+from tandem.models.search import Array, SearchOptions
+from tandem.models.steps.torch_graphs import AnyModel, sample_sources
+from tandem.models.vocabulary import BOS, EOS, PAD, UNK
+from tandem.training.data.batches import TrainingBatch, collate
+from tandem.training.data.dataset import PreparedData
+from tandem.training.data.plans import plan_epoch
+from tandem.training.data.prepare import prepare
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.recipe import Recipe, TrainingConfig, load_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
 SYSTEMS = {

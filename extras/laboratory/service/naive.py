@@ -5,7 +5,7 @@ has as many sentences in work as it has workers, and never puts those of two req
 random one that `tandem bench decode` measures as well, so lengths are given with every request; texts are tokenised
 and detokenised with the vocabularies of the bundle that it stands beside.
 
-    python -m extras.laboratory.service.naive --model FOLDER --bundle bundles/de-fr-en --port 8001
+    python -m tandem.extras.laboratory.service.naive --model FOLDER --bundle bundles/de-fr-en --port 8001
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from models.bundle import Bundle
-from models.vocabulary import Vocabulary
-from service.telemetry.cgroups import usable_cores
+from tandem.models.bundle import Bundle
+from tandem.models.vocabulary import Vocabulary
+from tandem.service.telemetry.cgroups import usable_cores
 
 
 class Translator(Protocol):

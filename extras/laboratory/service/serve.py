@@ -14,19 +14,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from deploy.loadtest.command import disturbance
-from deploy.loadtest.options import not_answered
-from deploy.loadtest.server import Server, settings_in_force, tandem_server
-from deploy.report import console, environment, names, say, show_environment, table
-from extras.laboratory.options import SERVICE_PEERS, ServeOptions
-from extras.laboratory.runner import take_turns
-from extras.laboratory.service import verdicts
-from extras.laboratory.service.loaded import LoadedService, offered
-from extras.laboratory.service.verdicts import Verdict
-from extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.telemetry.cgroups import usable_cores
+from tandem.deploy.loadtest.command import disturbance
+from tandem.deploy.loadtest.options import not_answered
+from tandem.deploy.loadtest.server import Server, settings_in_force, tandem_server
+from tandem.deploy.report import console, environment, names, say, show_environment, table
+from tandem.extras.laboratory.options import SERVICE_PEERS, ServeOptions
+from tandem.extras.laboratory.runner import take_turns
+from tandem.extras.laboratory.service import verdicts
+from tandem.extras.laboratory.service.loaded import LoadedService, offered
+from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.telemetry.cgroups import usable_cores
 
 _TEXTS = 8_192  # distinct; a run that needs more begins again
 _COLUMNS = {
@@ -94,14 +94,14 @@ def measure(options: ServeOptions) -> dict[str, Any]:
 
 def naive_server(bundle: Path, types: int, workers: int, stack: ExitStack, device: str = "cpu") -> Server:
     """The naive service, with a random model of so many types in a folder that goes when ``stack`` does."""
-    from extras.laboratory.decoding.conversion import write_random
-    from extras.laboratory.workload import TransformerSize
+    from tandem.extras.laboratory.decoding.conversion import write_random
+    from tandem.extras.laboratory.workload import TransformerSize
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tandem-bench-"))) / "model"
     folder.mkdir()
     kind = "int8" if device == "cpu" else "float16"
     write_random(folder, TransformerSize(), types, kind)
-    arguments = ("-m", "extras.laboratory.service.naive", "--model", str(folder), "--bundle", str(bundle))
+    arguments = ("-m", "tandem.extras.laboratory.service.naive", "--model", str(folder), "--bundle", str(bundle))
     how = ("--port", "{port}", "--workers", str(workers), "--device", device, "--compute-type", kind)
     return Server((*arguments, *how), "/healthz")
 

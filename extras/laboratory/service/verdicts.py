@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from deploy.loadtest.options import not_answered
-from extras.laboratory.service.loaded import CAPACITY_P99
+from tandem.deploy.loadtest.options import not_answered
+from tandem.extras.laboratory.service.loaded import CAPACITY_P99
 
 TARGET, AIM = 1.3, 2.0  # times the naive service's rate
 TAIL_SHARE, TAIL_RATIO = 1 / 3, 3.0  # of the naive service's p99; p99 over p50 at LOAD

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import Bundle
-from training.data.shortlists import build_shortlist
-from training.export.bundle import add_shortlist
-
-SHIPPED = Path(__file__).parents[3] / "bundles" / "de-fr-en"
+from tandem.models.bundle import Bundle
+from tandem.training.data.shortlists import build_shortlist
+from tandem.training.export.bundle import add_shortlist
+from tests.shipped import SHIPPED
 
 
 @pytest.fixture
 def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is measured in processes of their own, which decoding/test_command.py shows once."""
-    monkeypatch.setattr("extras.laboratory.decoding.command.in_own_process", lambda *_: {})
+    monkeypatch.setattr("tandem.extras.laboratory.decoding.command.in_own_process", lambda *_: {})
 
 
 @pytest.fixture(scope="session")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
-from extras.laboratory.cli import COMMANDS
-
-ROOT = Path(__file__).resolve().parents[3]
+from tandem.deploy.cli import app
+from tandem.extras.laboratory.cli import COMMANDS
+from tests.shipped import SHIPPED
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -26,7 +24,7 @@ def test_a_command_has_a_module_that_measures_and_shows(name: str) -> None:
 
 
 def test_a_command_prints_json_alone_and_refuses_what_is_missing() -> None:
-    bundle = ROOT / "bundles" / "de-fr-en"
+    bundle = SHIPPED
     done = CliRunner().invoke(app, ["bench", "trace", "--bundle", str(bundle), "--json"], catch_exceptions=False)
     assert json.loads(done.stdout)["reply"]["translatedText"]
     assert CliRunner().invoke(app, ["bench", "serve"]).exit_code == 2

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from extras.laboratory.options import TraceOptions
-from extras.laboratory.trace import ROOT, CallRecorder, measure, show
-from models.errors import ConfigError
-from models.text import normalise
-
-SHIPPED = ROOT / "bundles" / "de-fr-en"
+from tandem.extras.laboratory.options import TraceOptions
+from tandem.extras.laboratory.trace import CallRecorder, measure, show
+from tandem.models.errors import ConfigError
+from tandem.models.text import normalise
+from tests.shipped import SHIPPED
 
 
 def test_our_calls_are_counted_in_every_thread_that_starts_later() -> None:

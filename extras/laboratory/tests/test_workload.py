@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.loadtest.texts import TextWriter
-from extras.laboratory import workload
-from models.errors import ConfigError
-from models.text import normalise
-from models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
-
-ROOT = Path(__file__).resolve().parents[3]
+from tandem.deploy.loadtest.texts import TextWriter
+from tandem.extras.laboratory import workload
+from tandem.models.errors import ConfigError
+from tandem.models.text import normalise
+from tandem.models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary
+from tests.shipped import SHIPPED
 
 
 @pytest.fixture(scope="module")
 def shipped() -> Vocabulary:
-    return SentencePieceVocabulary.load(ROOT / "bundles" / "de-fr-en" / "source.model")
+    return SentencePieceVocabulary.load(SHIPPED / "source.model")
 
 
 def test_lengths_are_those_of_the_workload() -> None:
@@ -37,7 +34,7 @@ def test_lengths_are_those_of_the_workload() -> None:
 @pytest.mark.parametrize("language", ["de", "en", "fr"])
 def test_load_tests_have_texts_of_these_lengths(language: str) -> None:
     """As a model counts them that reads the language."""
-    vocabulary = SentencePieceVocabulary.load(ROOT / "bundles" / "de-fr-en" / "source.model")
+    vocabulary = SentencePieceVocabulary.load(SHIPPED / "source.model")
     writer = TextWriter.of(language, "lengths")
     tokens = np.array([len(vocabulary.encode(normalise(writer.sentence()))) for _ in range(3000)])
     wanted = workload.lengths(3000)

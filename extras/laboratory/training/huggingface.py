@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from extras.laboratory.training.work import DROPOUT, RATE, SMOOTHING, Count, TrainingPass, TrainingWork, padded
-from extras.laboratory.transformers import marian
-from models.vocabulary import EOS, PAD, UNK
+from tandem.extras.laboratory.training.work import DROPOUT, RATE, SMOOTHING, Count, TrainingPass, TrainingWork, padded
+from tandem.extras.laboratory.transformers import marian
+from tandem.models.vocabulary import EOS, PAD, UNK
 
 INSTALL = "pip install -e '.[bench]'"
 IGNORED = -100  # what the library's loss skips

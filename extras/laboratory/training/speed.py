@@ -21,16 +21,24 @@ from typing import Any
 import numpy as np
 import torch
 
-from deploy.report import console, environment, say, show_environment, table
-from extras.laboratory.options import TrainingOptions
-from extras.laboratory.runner import median_ratio, take_turns
-from extras.laboratory.training.huggingface import HuggingFace, missing
-from extras.laboratory.training.work import Contestant, Count, Ours, TrainingPass, TrainingWork, padded, recipe_of
-from extras.laboratory.workload import TransformerSize
-from service.telemetry.cgroups import usable_cores
-from training.optimisation.heap import keep_freed_memory
-from training.optimisation.precision import flushed_denormals
-from training.recipe import load_recipe
+from tandem.deploy.report import console, environment, say, show_environment, table
+from tandem.extras.laboratory.options import TrainingOptions
+from tandem.extras.laboratory.runner import median_ratio, take_turns
+from tandem.extras.laboratory.training.huggingface import HuggingFace, missing
+from tandem.extras.laboratory.training.work import (
+    Contestant,
+    Count,
+    Ours,
+    TrainingPass,
+    TrainingWork,
+    padded,
+    recipe_of,
+)
+from tandem.extras.laboratory.workload import TransformerSize
+from tandem.service.telemetry.cgroups import usable_cores
+from tandem.training.optimisation.heap import keep_freed_memory
+from tandem.training.optimisation.precision import flushed_denormals
+from tandem.training.recipe import load_recipe
 
 _COLUMNS = {
     "name": "trainer",

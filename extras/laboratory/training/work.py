@@ -12,17 +12,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from extras.laboratory.workload import TransformerSize
-from models.architectures.protocol import count_parameters
-from models.errors import ConfigError
-from training.data.batches import TrainingBatch
-from training.data.config import CorpusConfig, DataConfig
-from training.data.dataset import PreparedData, TokenArray
-from training.data.summary import PreparedSummary
-from training.loop.reporting import Silent
-from training.loop.trainer import Trainer
-from training.optimisation.optim import OptimiserConfig, learning_rate
-from training.recipe import Recipe, TrainingConfig
+from tandem.extras.laboratory.workload import TransformerSize
+from tandem.models.architectures.protocol import count_parameters
+from tandem.models.errors import ConfigError
+from tandem.training.data.batches import TrainingBatch
+from tandem.training.data.config import CorpusConfig, DataConfig
+from tandem.training.data.dataset import PreparedData, TokenArray
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.loop.reporting import Silent
+from tandem.training.loop.trainer import Trainer
+from tandem.training.optimisation.optim import OptimiserConfig, learning_rate
+from tandem.training.recipe import Recipe, TrainingConfig
 
 SMOOTHING, DROPOUT, RATE = 0.1, 0.1, 1e-3
 

@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from models.architectures.protocol import Padded
-from models.bundle import Bundle
-from models.search import Graphs, SearchOptions, translate_batch
-from models.search.graphs import Array
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import AnyModel
-from models.translation.translator import Column, encode_columns, written_lines
-from models.vocabulary import BOS, EOS, Vocabulary
+from tandem.models.architectures.protocol import Padded
+from tandem.models.bundle import Bundle
+from tandem.models.search import Graphs, SearchOptions, translate_batch
+from tandem.models.search.graphs import Array
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.models.translation.translator import Column, encode_columns, written_lines
+from tandem.models.vocabulary import BOS, EOS, Vocabulary
 
 Weights = NDArray[np.float64]
 _NAME = re.compile(r"(?P<path>.+)\.(?P<layer>\d+)\.(?P<over>\w+)")

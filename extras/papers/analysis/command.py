@@ -12,15 +12,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from deploy.evaluation.decoding import Decoding
-from deploy.outputs import check_folder
-from deploy.runtime import check_count
-from extras.papers.analysis.attention import SentenceAttention, attended_lines, groups
-from extras.papers.analysis.figures import layer_maps, shares
-from extras.papers.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
-from models.command import BundleFolder, Without
-from models.errors import ConfigError
-from training.data.features import read_columns
+from tandem.deploy.evaluation.decoding import Decoding
+from tandem.deploy.outputs import check_folder
+from tandem.deploy.runtime import check_count
+from tandem.extras.papers.analysis.attention import SentenceAttention, attended_lines, groups
+from tandem.extras.papers.analysis.figures import layer_maps, shares
+from tandem.extras.papers.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
+from tandem.models.command import BundleFolder, Without
+from tandem.models.errors import ConfigError
+from tandem.training.data.features import read_columns
 
 LONGEST_SHARE = 40  # target positions drawn of the shares of mixed attention
 console = Console(stderr=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from extras.papers.analysis.attention import AttentionName, SentenceAttention, Weights
+from tandem.extras.papers.analysis.attention import AttentionName, SentenceAttention, Weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,22 +20,22 @@ from pathlib import Path
 from sys import stderr
 from typing import Any
 
-import training
-from deploy.evaluation.decoding import Decoding
-from deploy.evaluation.systems import decode_system
-from deploy.report import environment, names, say, show_environment
-from extras.papers.claims.options import ClaimsOptions
-from models.bundle import Bundle
-from models.config import load_dataclass
-from models.errors import ConfigError
-from training.checkpoint import checkpoints, read_progress
-from training.data.corpus import read_parallel
-from training.data.dataset import side_names, text_path
-from training.export.commands import export
-from training.loop.commands import TrainOptions, prepare, train
-from training.loop.trainer import Run
-from training.quality.metrics import task_scores
-from training.recipe import Recipe, load_recipe
+from tandem import training
+from tandem.deploy.evaluation.decoding import Decoding
+from tandem.deploy.evaluation.systems import decode_system
+from tandem.deploy.report import environment, names, say, show_environment
+from tandem.extras.papers.claims.options import ClaimsOptions
+from tandem.models.bundle import Bundle
+from tandem.models.config import load_dataclass
+from tandem.models.errors import ConfigError
+from tandem.training.checkpoint import checkpoints, read_progress
+from tandem.training.data.corpus import read_parallel
+from tandem.training.data.dataset import side_names, text_path
+from tandem.training.export.commands import export
+from tandem.training.loop.commands import TrainOptions, prepare, train
+from tandem.training.loop.trainer import Run
+from tandem.training.quality.metrics import task_scores
+from tandem.training.recipe import Recipe, load_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
 TABLE = Path(__file__).with_name("claims.toml")

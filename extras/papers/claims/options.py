@@ -8,8 +8,8 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.report import Measurement
-from models.command import CorporaFolder
+from tandem.deploy.report import Measurement
+from tandem.models.command import CorporaFolder
 
 
 @dataclass(frozen=True, kw_only=True)

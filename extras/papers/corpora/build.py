@@ -14,15 +14,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import IO
 
-from extras.papers.corpora.page import BuildReport, made_by, readme, show_bounds
-from extras.papers.corpora.rows import PACKED, Row, plain_name, read_rows
-from extras.papers.corpora.specs import CorpusSpec, FeatureSet, Part, Split
-from extras.papers.corpora.text import process_rows
-from models.errors import ConfigError, CorpusError
-from models.folders import is_vacant, whole_folder
-from training.data.features import FeatureArray
-from training.data.filters import PairFilter
-from training.data.prefetch import in_order
+from tandem.extras.papers.corpora.page import BuildReport, made_by, readme, show_bounds
+from tandem.extras.papers.corpora.rows import PACKED, Row, plain_name, read_rows
+from tandem.extras.papers.corpora.specs import CorpusSpec, FeatureSet, Part, Split
+from tandem.extras.papers.corpora.text import process_rows
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.folders import is_vacant, whole_folder
+from tandem.training.data.features import FeatureArray
+from tandem.training.data.filters import PairFilter
+from tandem.training.data.prefetch import in_order
 
 CHUNK = 2000  # rows that a worker gets at once
 Progress = Callable[[str, int], None]  # split, pairs written

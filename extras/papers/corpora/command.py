@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from extras.papers.corpora.build import build_corpus
-from extras.papers.corpora.page import BuildReport, describe_cleaning, describe_form, expected_files, show_bounds
-from extras.papers.corpora.specs import CORPORA, CorpusSpec, find_corpus
-from models.command import console, say
-from models.errors import ConfigError
+from tandem.extras.papers.corpora.build import build_corpus
+from tandem.extras.papers.corpora.page import BuildReport, describe_cleaning, describe_form, expected_files, show_bounds
+from tandem.extras.papers.corpora.specs import CORPORA, CorpusSpec, find_corpus
+from tandem.models.command import console, say
+from tandem.models.errors import ConfigError
 
 
 def corpus(

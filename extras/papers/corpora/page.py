@@ -1,6 +1,6 @@
 """What is said of corpora: the README beside a prepared one, and ``docs/corpora.md`` of all in the table.
 
-``python -m extras.papers.corpora.page`` writes that page.
+``python -m tandem.extras.papers.corpora.page`` writes that page.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from extras.papers.corpora.specs import CORPORA, CorpusSpec, TextProcessing
+from tandem.extras.papers.corpora.specs import CORPORA, CorpusSpec, TextProcessing
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
-from models.errors import CorpusError
-from training.data.corpus import iterate_lines, unpacked
+from tandem.models.errors import CorpusError
+from tandem.training.data.corpus import iterate_lines, unpacked
 
 Row: TypeAlias = tuple[str, ...]  # the fields in order, then further references of the last
 Key: TypeAlias = tuple[str, str]  # document, segment

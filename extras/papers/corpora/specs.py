@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from models.config import load_dataclass, merged
-from models.errors import ConfigError
-from training.data.config import FilterConfig
+from tandem.models.config import load_dataclass, merged
+from tandem.models.errors import ConfigError
+from tandem.training.data.config import FilterConfig
 
 TABLE = Path(__file__).with_name("corpora.toml")
 

@@ -11,20 +11,21 @@ from typing import Any
 
 import pytest
 
-from deploy.evaluation.decoding import Decoding
-from extras.papers.claims import command as claims
-from extras.papers.claims.command import RECIPES, Family, families, markdown, measure
-from extras.papers.claims.options import ClaimsOptions
-from models.bundle import Bundle
-from models.config import to_mapping
-from models.errors import ConfigError
+from tandem.deploy.evaluation.decoding import Decoding
+from tandem.extras.papers.claims import command as claims
+from tandem.extras.papers.claims.command import RECIPES, Family, families, markdown, measure
+from tandem.extras.papers.claims.options import ClaimsOptions
+from tandem.models.bundle import Bundle
+from tandem.models.config import to_mapping
+from tandem.models.errors import ConfigError
+from tandem.training.data.corpus import read_lines
+from tandem.training.describe import bundle_parameters
+from tandem.training.export.bundle import Shipping
+from tandem.training.loop.commands import train
+from tandem.training.recipe import load_recipe
 from tests.determinism import one_thread, seeded
+from tests.shipped import ROOT
 from tests.training.toy import described_graphs, write_lines
-from training.data.corpus import read_lines
-from training.describe import bundle_parameters
-from training.export.bundle import Shipping
-from training.loop.commands import train
-from training.recipe import load_recipe
 
 __all__ = ["one_thread", "seeded"]
 _STRATEGIES = ("flat", "flat-share", "hierarchical", "concatenation", "flat-sentinel", "hierarchical-share")
@@ -32,7 +33,6 @@ _SENTINELS = ("flat-share-sentinel", "hierarchical-sentinel", "hierarchical-shar
 _PARTS = ("mixed", "sharing", "positions", "side-embeddings")
 _ATTENTION = (1, 2, 3, 4, 5, 12, 123, 135, 1234)
 _ENCODERS = ("2e1d", "3e1d", "3e3d", "4layers", "6layers", "gru-cnn", "rnnsearch")
-ROOT = Path(__file__).parents[3]
 ROWS = {
     "dpn-paths": [f"dpn-m{number}" for number in range(1, 10)],
     "layerwise-parts": ["layerwise", *(f"layerwise-no-{part}" for part in _PARTS)],
@@ -174,8 +174,8 @@ def test_every_variant_trains_and_is_scored(
     """
     known = of_ours(name, families()[name], tmp_path)
     monkeypatch.setattr(claims, "families", lambda: known)
-    monkeypatch.setattr("training.export.bundle.export_graphs", described_graphs)
-    monkeypatch.setattr("training.export.bundle.Shipping", partial(Shipping, precisions=()))
+    monkeypatch.setattr("tandem.training.export.bundle.export_graphs", described_graphs)
+    monkeypatch.setattr("tandem.training.export.bundle.Shipping", partial(Shipping, precisions=()))
     monkeypatch.setattr(claims, "Decoding", partial(Decoding, runtime="torch"))
     options = asked(name, corpora, tmp_path)
     with monkeypatch.context() as patch:

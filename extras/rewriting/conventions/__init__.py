@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-from extras.rewriting.conventions.amounts import find_amounts
-from extras.rewriting.conventions.dates import find_dates
-from extras.rewriting.conventions.letters import find_formulae
-from service.text.masking import HiddenPlace, merge
+from tandem.extras.rewriting.conventions.amounts import find_amounts
+from tandem.extras.rewriting.conventions.dates import find_dates
+from tandem.extras.rewriting.conventions.letters import find_formulae
+from tandem.service.text.masking import HiddenPlace, merge
 
 _DIGIT = re.compile(r"\d")
 

@@ -16,9 +16,9 @@ from functools import cache
 from babel import Locale
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
-from extras.rewriting.conventions.dates import LANGUAGES
-from service.text.masking import HiddenPlace, merge, rewritten
-from service.text.spans import Span
+from tandem.extras.rewriting.conventions.dates import LANGUAGES
+from tandem.service.text.masking import HiddenPlace, merge, rewritten
+from tandem.service.text.spans import Span
 
 _SPACES = "[ \u00a0\u202f]"
 _SYMBOLS = "$€£"

@@ -18,8 +18,8 @@ from functools import cache
 from babel import Locale
 from babel.dates import format_date, format_skeleton
 
-from service.text.masking import HiddenPlace, apart, rewritten
-from service.text.spans import Span
+from tandem.service.text.masking import HiddenPlace, apart, rewritten
+from tandem.service.text.spans import Span
 
 _ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
 _DAY = r"(?<![\w.,:/-])(?P<day>3[01]|[12]\d|0?[1-9])"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from service.text.masking import HiddenPlace, rewritten
-from service.text.spans import Span
+from tandem.service.text.masking import HiddenPlace, rewritten
+from tandem.service.text.spans import Span
 
 # Of each as it is read and, first, as it is written: the beginning, then ends from the formal to the warm.
 _FORMULAE: Mapping[str, tuple[tuple[str, ...], ...]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from extras.rewriting.lexicon import STAGE, Lexicon
-from models.bundle import Bundle
+from tandem.extras.rewriting.lexicon import STAGE, Lexicon
+from tandem.models.bundle import Bundle
 
 
 def with_lexicon(bundle: Bundle, lexicon: Lexicon) -> Bundle:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from extras.rewriting.building import LEAST_LINKS, build_lexicon
-from extras.rewriting.command import lexicon as lexicon_command
-from extras.rewriting.lexicon import Entries, Lexicon
-from extras.rewriting.tests.support import shipped_lexicon
-from models.bundle import Bundle
-from models.errors import BundleError, ConfigError
+from tandem.extras.rewriting.building import LEAST_LINKS, build_lexicon
+from tandem.extras.rewriting.command import lexicon as lexicon_command
+from tandem.extras.rewriting.lexicon import Entries, Lexicon
+from tandem.extras.rewriting.tests.support import shipped_lexicon
+from tandem.models.bundle import Bundle
+from tandem.models.errors import BundleError, ConfigError
 from tests.service.support import tiny_bundle
 
 PAIRS = [

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
-from extras.rewriting.lexicon import Lexicon
+from tandem.extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
+from tandem.extras.rewriting.lexicon import Lexicon
 
 WORDS = ("Haus", "weg", "Weg", "USB", "ist", "nicht", "NICHT", "keine")
 LEXICON = Lexicon({("de", "en"): dict.fromkeys(WORDS, ("word",))})

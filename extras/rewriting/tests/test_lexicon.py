@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from extras.rewriting.lexicon import Lexicon
-from models.errors import VocabularyError
+from tandem.extras.rewriting.lexicon import Lexicon
+from tandem.models.errors import VocabularyError
 
 GERMAN = {"Arm": ("arm",), "arm": ("poor",), "danke": ("thanks", "thank you"), "Haus": ("house",), "Œuvre": ("œuvre",)}
 GERMAN |= {"guten Tag": ("good day", "hello"), "Ich weiß": ("I know",), "mir geht's gut": ("I'm fine",)}

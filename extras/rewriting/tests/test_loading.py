@@ -8,12 +8,12 @@ from typing import Literal
 
 import pytest
 
-from extras.rewriting.command import add_lexicon
-from extras.rewriting.lexicon import STAGE, Lexicon
-from models.bundle import extend_bundle
-from models.errors import BundleError
-from service.bundles.loading import build_engine
-from service.settings import Settings
+from tandem.extras.rewriting.command import add_lexicon
+from tandem.extras.rewriting.lexicon import STAGE, Lexicon
+from tandem.models.bundle import extend_bundle
+from tandem.models.errors import BundleError
+from tandem.service.bundles.loading import build_engine
+from tandem.service.settings import Settings
 from tests.service.support import copying, tiny_bundle
 
 WORDS = Lexicon({("de", "en"): {"wo": ("where",)}})
@@ -22,7 +22,7 @@ WORDS = Lexicon({("de", "en"): {"wo": ("where",)}})
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A bundle with a lexicon; its graphs copy."""
-    monkeypatch.setattr("service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
     return add_lexicon(tiny_bundle(tmp_path).path, WORDS).path
 
 

@@ -8,15 +8,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from extras.rewriting.conventions.dates import LANGUAGES
-from extras.rewriting.stage import Rewriting
-from service.translation.stages import stage_makers
+from tandem.extras.rewriting.conventions.dates import LANGUAGES
+from tandem.extras.rewriting.stage import Rewriting
+from tandem.service.translation.stages import stage_makers
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import os, sys
-sys.path = [{core!r}, *(path for path in sys.path + {libraries!r} if not os.path.isdir(os.path.join(path, "service")))]
-from service.translation.stages import stage_makers
+sys.path = [{core!r}, *(path for path in sys.path + {libraries!r} if not os.path.isdir(os.path.join(path, "tandem")))]
+from tandem.service.translation.stages import stage_makers
 print(*stage_makers())
 """
 
@@ -26,13 +26,13 @@ def test_the_stage_is_found() -> None:
 
 
 def test_where_the_folder_is_missing_there_is_no_stage(tmp_path: Path) -> None:
-    for package in ("models", "service"):
-        (tmp_path / package).symlink_to(ROOT / package)
-    (tmp_path / "extras" / "rewriting").mkdir(parents=True)
+    (tmp_path / "tandem" / "extras" / "rewriting").mkdir(parents=True)
+    for part in ("__init__.py", "models", "service"):
+        (tmp_path / "tandem" / part).symlink_to(ROOT / "tandem" / part)
     # Isolated, and without any other copy of the project, such as an editable install.
     libraries = list({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     program = PROGRAM.format(core=str(tmp_path), libraries=libraries)
-    for folder in ("extras/rewriting", "extras"):
+    for folder in ("tandem/extras/rewriting", "tandem/extras"):
         done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
         (tmp_path / folder).rmdir()

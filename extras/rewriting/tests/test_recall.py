@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from extras.rewriting.lexicon import Lexicon
-from extras.rewriting.tests.support import with_lexicon
-from service.app import create_app
-from service.settings import Settings
-from service.text.detection import Detector, Guess
-from service.translation.requests import Context, TranslateTask
+from tandem.extras.rewriting.lexicon import Lexicon
+from tandem.extras.rewriting.tests.support import with_lexicon
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
+from tandem.service.text.detection import Detector, Guess
+from tandem.service.translation.requests import Context, TranslateTask
 from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle
 
 pytestmark = pytest.mark.anyio

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from extras.rewriting.lexicon import Lexicon
-from extras.rewriting.tests.support import with_lexicon
-from models.bundle import Bundle
-from models.bundle.manifest import Limits
+from tandem.extras.rewriting.lexicon import Lexicon
+from tandem.extras.rewriting.tests.support import with_lexicon
+from tandem.models.bundle import Bundle
+from tandem.models.bundle.manifest import Limits
 from tests.service.support import Served, served, tiny_bundle
 from tests.service.translation.test_alignment import ask
 from tests.service.translation.test_protect import UNTAUGHT

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from extras.starter.corpus import ORIGIN, make_corpus
-from extras.starter.recipes import StarterRequest
-from extras.starter.tests.test_recipes import BASE, SMALL
-from models.bundle import Training
-from models.errors import ConfigError, CorpusError
-from models.search import SearchOptions
+from tandem.extras.starter.corpus import ORIGIN, make_corpus
+from tandem.extras.starter.recipes import StarterRequest
+from tandem.extras.starter.tests.test_recipes import BASE, SMALL
+from tandem.models.bundle import Training
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.search import SearchOptions
+from tandem.training.data.corpus import read_parallel
+from tandem.training.data.prepare import prepare
+from tandem.training.recipe import Recipe, load_recipe
 from tests.service.support import tiny_bundle
 from tests.training.toy import write_lines
-from training.data.corpus import read_parallel
-from training.data.prepare import prepare
-from training.recipe import Recipe, load_recipe
 
 WORDS = ["".join(word) for word in np.random.default_rng(4).choice(list("abcdefghijklmnoprstuvwz"), (400, 6))]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extras.starter.holdout import LARGEST, Splits, connected, hold_out
-from extras.starter.text import Pair
-from models.errors import CorpusError
+from tandem.extras.starter.holdout import LARGEST, Splits, connected, hold_out
+from tandem.extras.starter.text import Pair
+from tandem.models.errors import CorpusError
 
 SENTENCES = st.sampled_from([f"{letter}{number}" for letter in "aAbBcC" for number in range(8)])
 PAIRS = st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=60, unique=True)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
-from models.bundle import Bundle
-from service.text.tmx import TmxPair, write_tmx
+from tandem.deploy.cli import app
+from tandem.models.bundle import Bundle
+from tandem.service.text.tmx import TmxPair, write_tmx
+from tandem.training.recipe import load_recipe
 from tests.command import fails, succeeds
-from training.recipe import load_recipe
 
 WORDS = ["".join(word) for word in np.random.default_rng(4).choice(list("abcdefghijklmnoprstuvwz"), (400, 6))]
 

@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from extras.starter import sizes
-from extras.starter.recipes import (
+from tandem.extras.starter import sizes
+from tandem.extras.starter.recipes import (
     DraftRecipe,
     StarterRequest,
     base_recipe,
     recipe_from_bundle,
     recipe_from_scratch,
 )
-from extras.starter.sizes import Amount
-from extras.starter.text import Screened
-from models.bundle import Bundle, Corpus, Training
-from models.errors import ConfigError
-from models.search import SearchOptions
+from tandem.extras.starter.sizes import Amount
+from tandem.extras.starter.text import Screened
+from tandem.models.bundle import Bundle, Corpus, Training
+from tandem.models.errors import ConfigError
+from tandem.models.search import SearchOptions
+from tandem.training.data.config import NoiseConfig
+from tandem.training.recipe import Recipe, load_recipe, recipe_from_mapping, recipe_mapping
 from tests.service.support import tiny_bundle
-from training.data.config import NoiseConfig
-from training.recipe import Recipe, load_recipe, recipe_from_mapping, recipe_mapping
 
 WISH = StarterRequest(
     "mine",

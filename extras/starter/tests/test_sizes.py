@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from extras.starter import sizes
-from extras.starter.sizes import Amount, Schedule
+from tandem.extras.starter import sizes
+from tandem.extras.starter.sizes import Amount, Schedule
 
 AMOUNTS = [Amount(tokens // 12, tokens, 9.0, 90) for tokens in (3_000, 80_000, 370_000, 1_300_000, 2 * 10**7, 10**9)]
 

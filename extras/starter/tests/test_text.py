@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from extras.starter.text import Screened, character_count, estimated_tokens, screen
-from models.errors import CorpusError
+from tandem.extras.starter.text import Screened, character_count, estimated_tokens, screen
+from tandem.models.errors import CorpusError
+from tandem.training.data.config import CorpusConfig, DataConfig, FilterConfig
+from tandem.training.data.corpus import clean_line
 from tests.training.toy import write_lines
-from training.data.config import CorpusConfig, DataConfig, FilterConfig
-from training.data.corpus import clean_line
 
 DATA = DataConfig(
     (CorpusConfig("a", ("{split}.de",), "{split}.en", "CC0", "nobody"),),

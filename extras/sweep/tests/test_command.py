@@ -10,11 +10,11 @@ import pytest
 import tomlkit
 from safetensors.torch import load_file
 
+from tandem.training.loop.divergence import DivergenceError
+from tandem.training.loop.trainer import Run, Trainer, is_over
+from tandem.training.recipe import recipe_mapping
 from tests.command import fails, succeeds
 from tests.training.toy import toy_recipe, write_lines
-from training.loop.divergence import DivergenceError
-from training.loop.trainer import Run, Trainer, is_over
-from training.recipe import recipe_mapping
 
 GRID = ("--grid", "optimiser.learning_rate=1e-2,1e-3", "--seeds", 2)
 
@@ -85,11 +85,11 @@ def test_an_interrupted_sweep_goes_on(
 ) -> None:
     """The second run is interrupted after its first update."""
     folder, over = tmp_path / "sweep", iter([True, False])
-    monkeypatch.setattr("extras.sweep.command.is_over", lambda recipe, progress: next(over))
+    monkeypatch.setattr("tandem.extras.sweep.command.is_over", lambda recipe, progress: next(over))
     said = fails("sweep", recipe, "--run", folder, "--data", prepared, *GRID, status=130)
     assert len(trained) == 2 and "the same command goes on" in said
     assert not (folder / "results.json").exists()
-    monkeypatch.setattr("extras.sweep.command.is_over", is_over)
+    monkeypatch.setattr("tandem.extras.sweep.command.is_over", is_over)
     succeeds("sweep", recipe, "--run", folder, "--data", prepared, *GRID)
     assert trained[2:] == [(2, 1e-2), (1, 1e-3), (2, 1e-3)], "the first is over"
 

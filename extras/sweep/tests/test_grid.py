@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from extras.sweep.grid import AS_IT_IS, PlannedRun, axis, file_name, planned
-from models.errors import ConfigError
+from tandem.extras.sweep.grid import AS_IT_IS, PlannedRun, axis, file_name, planned
+from tandem.models.errors import ConfigError
+from tandem.training.experiment import Experiment
+from tandem.training.recipe import recipe_mapping
 from tests.training.toy import toy_recipe
-from training.experiment import Experiment
-from training.recipe import recipe_mapping
 
 
 def plan(tmp_path: Path, *grids: str, seeds: int = 1, settings: tuple[str, ...] = ()) -> tuple[PlannedRun, ...]:

@@ -6,10 +6,10 @@ from statistics import stdev
 
 import pytest
 
-from extras.sweep.outcomes import Outcome
-from extras.sweep.table import ranked
+from tandem.extras.sweep.outcomes import Outcome
+from tandem.extras.sweep.table import ranked
+from tandem.training.loop.validation import DecodedText
 from tests.training.toy import toy_recipe
-from training.loop.validation import DecodedText
 
 REFERENCES = tuple(f"the {word} is here now today" for word in "abcdefghijklmnopqrst")
 WORSE = tuple(line.replace("now", "then") for line in REFERENCES)

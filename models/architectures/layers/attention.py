@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.architectures.layers.dropout import Dropout
-from models.architectures.layers.linear import Linear
-from models.architectures.records import Memory, State, memory, pool
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.layers.linear import Linear
+from tandem.models.architectures.records import Memory, State, memory, pool
 
 SUMMED_AT_ONCE = 128  # features
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.errors import DecodingError
+from tandem.models.errors import DecodingError
 
 Positions = Literal["learned", "sinusoidal", "halves", "tensor2tensor", "none"]
 Sinusoids = Literal["sinusoidal", "halves", "tensor2tensor"]

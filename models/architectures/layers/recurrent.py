@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.architectures.layers.linear import Linear
+from tandem.models.architectures.layers.linear import Linear
 
 Reset = Literal["after", "before"]
 

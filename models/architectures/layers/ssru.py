@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import KeyValueMemory
-from models.architectures.layers.linear import Linear
-from models.architectures.records import State, rows
+from tandem.models.architectures.layers.attention import KeyValueMemory
+from tandem.models.architectures.layers.linear import Linear
+from tandem.models.architectures.records import State, rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

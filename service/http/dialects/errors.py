@@ -13,7 +13,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from service.http.ports import ErrorReply, dialect_of
+from tandem.service.http.ports import ErrorReply, dialect_of
 
 LIBRETRANSLATE_PATHS = frozenset(("/translate", "/detect", "/translate_file", "/suggest"))
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")

@@ -8,12 +8,12 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from service.api.replies import Status
-from service.bundles.catalog import ServedLanguage
-from service.http.credentials import key_before_body
-from service.http.dependencies import PartsDep
-from service.http.ports import http_parts
-from service.text.languages import language_name
+from tandem.service.api.replies import Status
+from tandem.service.bundles.catalog import ServedLanguage
+from tandem.service.http.credentials import key_before_body
+from tandem.service.http.dependencies import PartsDep
+from tandem.service.http.ports import http_parts
+from tandem.service.text.languages import language_name
 
 _TYPING_PAUSE = 500
 """Milliseconds that LibreTranslate's page waits after a key before it translates."""

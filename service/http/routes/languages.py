@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from service.api.replies import DetectedLanguage, Language
-from service.api.schemas import DetectRequest
-from service.bundles.catalog import ServedLanguage
-from service.http.credentials import caller_of, sender_of
-from service.http.dependencies import PartsDep, fields_of
-from service.http.openapi import error_responses, request_body
+from tandem.service.api.replies import DetectedLanguage, Language
+from tandem.service.api.schemas import DetectRequest
+from tandem.service.bundles.catalog import ServedLanguage
+from tandem.service.http.credentials import caller_of, sender_of
+from tandem.service.http.dependencies import PartsDep, fields_of
+from tandem.service.http.openapi import error_responses, request_body
 
 router = APIRouter()
 

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from models.bundle import Bundle
-from service.api.replies import AbsentModel, Direction, ModelChange, ModelInfo
-from service.engine import Engine, alias_of
-from service.http.dependencies import PartsDep, admin
-from service.http.openapi import error_responses
+from tandem.models.bundle import Bundle
+from tandem.service.api.replies import AbsentModel, Direction, ModelChange, ModelInfo
+from tandem.service.engine import Engine, alias_of
+from tandem.service.http.dependencies import PartsDep, admin
+from tandem.service.http.openapi import error_responses
 
 router = APIRouter(tags=["models"])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from service.api.replies import Status
-from service.http.dependencies import PartsDep
-from service.http.errors import NotReady
-from service.http.openapi import error_responses
+from tandem.service.api.replies import Status
+from tandem.service.http.dependencies import PartsDep
+from tandem.service.http.errors import NotReady
+from tandem.service.http.openapi import error_responses
 
 router = APIRouter(tags=["operations"])
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from service.api.examples import SUMMARIZE_EVENTS, TRANSLATE_EVENTS
-from service.api.replies import PosteditReply, SummarizeReply, TranslateReply
-from service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest
-from service.callers import Caller
-from service.http.dependencies import (
+from tandem.service.api.examples import SUMMARIZE_EVENTS, TRANSLATE_EVENTS
+from tandem.service.api.replies import PosteditReply, SummarizeReply, TranslateReply
+from tandem.service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest
+from tandem.service.callers import Caller
+from tandem.service.http.dependencies import (
     PartsDep,
     PosteditFields,
     SenderDep,
@@ -23,15 +23,15 @@ from service.http.dependencies import (
     summarize_request,
     translate_request,
 )
-from service.http.errors import InvalidFields
-from service.http.mapping import (
+from tandem.service.http.errors import InvalidFields
+from tandem.service.http.mapping import (
     postedit_reply,
     summarize_reply,
     translate_reply,
 )
-from service.http.openapi import error_responses, request_body, streamed
-from service.http.streaming import stream, wants_events
-from service.translation.progress import Progress
+from tandem.service.http.openapi import error_responses, request_body, streamed
+from tandem.service.http.streaming import stream, wants_events
+from tandem.service.translation.progress import Progress
 
 router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504))
 

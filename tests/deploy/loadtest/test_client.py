@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.loadtest.client import LoadRun, RequestOutcome, arrivals, closed_loop, open_loop, send_all
-from deploy.loadtest.server import free_port
-from models.errors import ConfigError
+from tandem.deploy.loadtest.client import LoadRun, RequestOutcome, arrivals, closed_loop, open_loop, send_all
+from tandem.deploy.loadtest.server import free_port
+from tandem.models.errors import ConfigError
 from tests.deploy import listening
 
 PATIENCE = 30.0  # seconds after which something that must happen has not

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 
-from deploy.loadtest.client import LoadRun, RequestOutcome
-from deploy.loadtest.command import loadtest, verdict, warnings
-from deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
-from deploy.loadtest.options import LoadOptions, parse_rates
-from deploy.loadtest.pictures import draw_curves
-from deploy.loadtest.scenarios import Call
-from models.errors import ConfigError
+from tandem.deploy.loadtest.client import LoadRun, RequestOutcome
+from tandem.deploy.loadtest.command import loadtest, verdict, warnings
+from tandem.deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
+from tandem.deploy.loadtest.options import LoadOptions, parse_rates
+from tandem.deploy.loadtest.pictures import draw_curves
+from tandem.deploy.loadtest.scenarios import Call
+from tandem.models.errors import ConfigError
 from tests.command import fails, succeeds
 from tests.deploy.loadtest.stand_in import StandIn, running
+from tests.shipped import ROOT, SHIPPED
 
-ROOT = Path(__file__).resolve().parents[3]
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -123,7 +123,7 @@ def test_wrong_answers_fail_and_rejections_do_not() -> None:
 
 def test_a_service_that_has_not_come_round_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("deploy.loadtest.measure.time.sleep", waits.append)
+    monkeypatch.setattr("tandem.deploy.loadtest.measure.time.sleep", waits.append)
     with running(StandIn()) as service, opened(options(service)) as steps:
         service.rejections = 22  # the run's twenty, and two more
         steps.run(200.0, "curve")
@@ -133,7 +133,7 @@ def test_a_service_that_has_not_come_round_is_waited_for(monkeypatch: pytest.Mon
 def test_a_service_that_is_gone_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while rates are searched; what was measured before stays."""
     waits: list[float] = []
-    monkeypatch.setattr("deploy.loadtest.measure.time.sleep", waits.append)
+    monkeypatch.setattr("tandem.deploy.loadtest.measure.time.sleep", waits.append)
     with running(StandIn()) as service:
 
         def lose(steps: Steps) -> float:
@@ -208,7 +208,7 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], words: str)
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploy.loadtest.options.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("tandem.deploy.loadtest.options.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"need the package aiohttp: install tandem with its extra \[loadtest\]"):
         LoadOptions(url="http://a").check()
     with pytest.raises(ConfigError, match="matplotlib"):
@@ -271,9 +271,7 @@ def test_the_command_ends_with_the_status(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_real_service_is_started_loaded_and_measured(tmp_path: Path) -> None:
-    found = measure(
-        LoadOptions(bundle=ROOT / "bundles" / "de-fr-en", rates="5", duration=4.0, seed=2, no_search=True, p99=60.0)
-    )
+    found = measure(LoadOptions(bundle=SHIPPED, rates="5", duration=4.0, seed=2, no_search=True, p99=60.0))
     assert found["met"], found["faults"]
     assert (found["label"], found["pair"]) == ("de-en", "de-en")
     for row in found["rows"]:
@@ -294,7 +292,7 @@ def test_the_image_has_all_that_the_command_imports() -> None:
     ]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
-        "import deploy.cli, deploy.loadtest.command, deploy.loadtest.measure"
+        "import tandem.deploy.cli, tandem.deploy.loadtest.command, tandem.deploy.loadtest.measure"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

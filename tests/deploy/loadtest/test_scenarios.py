@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, Scenario, choose_pair, served_pairs
-from models.errors import ConfigError
-from service.api.schemas import TranslateRequest, read_object
+from tandem.deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, Scenario, choose_pair, served_pairs
+from tandem.models.errors import ConfigError
+from tandem.service.api.schemas import TranslateRequest, read_object
 from tests.deploy.loadtest.stand_in import StandIn, running
 
 DE_EN = Pair("de", "en")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deploy.loadtest.texts import LANGUAGES, TextWriter, read_lines
-from models.errors import ConfigError
+from tandem.deploy.loadtest.texts import LANGUAGES, TextWriter, read_lines
+from tandem.models.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 

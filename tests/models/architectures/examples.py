@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.architectures.protocol import ModelConfig, Padded, Seq2SeqModel, feature_widths
-from models.architectures.registry import ARCHITECTURES, build_model, load_config
-from models.search import Array
+from tandem.models.architectures.protocol import ModelConfig, Padded, Seq2SeqModel, feature_widths
+from tandem.models.architectures.registry import ARCHITECTURES, build_model, load_config
+from tandem.models.search import Array
 
 AnyModel = Seq2SeqModel[Any, Any]
 BOS, EOS, FIRST = 2, 3, 4  # the first ordinary symbol

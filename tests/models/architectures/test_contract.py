@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from models.architectures.protocol import count_parameters
-from models.architectures.records import Memory, State
-from models.architectures.registry import ARCHITECTURES, build_model, load_config
-from models.errors import DecodingError
+from tandem.models.architectures.protocol import count_parameters
+from tandem.models.architectures.records import Memory, State
+from tandem.models.architectures.registry import ARCHITECTURES, build_model, load_config
+from tandem.models.errors import DecodingError
 from tests.models.architectures.examples import (
     BOS,
     CASES,

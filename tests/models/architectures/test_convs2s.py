@@ -11,20 +11,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.architectures import convs2s
-from models.architectures.convs2s import (
+from tandem.models.architectures import convs2s
+from tandem.models.architectures.convs2s import (
     ConvS2S,
     ConvS2SConfig,
     ConvS2SMemory,
     attend_to_source,
 )
-from models.architectures.layers.linear import Linear
-from models.architectures.registry import build_model
+from tandem.models.architectures.layers.linear import Linear
+from tandem.models.architectures.registry import build_model
+from tandem.training.optimisation.loss import smoothed_cross_entropy
 from tests.models.architectures.comparison import assert_same, shaken, vectors, weights_of
 from tests.models.architectures.examples import SOURCE_TYPES, TARGET_TYPES, batch, gradients, sentences, targets
 from tests.reference import convs2s as reference
 from tests.reference.layers import Weights
-from training.optimisation.loss import smoothed_cross_entropy
 
 CONFIG = ConvS2SConfig(
     (SOURCE_TYPES,),

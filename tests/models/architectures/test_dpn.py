@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from models.architectures.dpn import (
+from tandem.models.architectures.dpn import (
     DoubleAttention,
     Dpn,
     DpnConfig,
     DpnMemory,
     Gate,
 )
-from models.architectures.layers.attention import additive_mask, attend, split_heads
-from models.architectures.registry import build_model
+from tandem.models.architectures.layers.attention import additive_mask, attend, split_heads
+from tandem.models.architectures.registry import build_model
 from tests.models.architectures.comparison import assert_same, shaken, vectors, weights_of
 from tests.models.architectures.examples import Case, batch, gradients, parts_of, sentences, targets
 from tests.reference import dpn as reference

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.dropout import Dropout
-from models.architectures.registry import ARCHITECTURES, build_model, load_config
+from tandem.models.architectures.layers.dropout import Dropout
+from tandem.models.architectures.registry import ARCHITECTURES, build_model, load_config
 from tests.models.architectures.examples import VARIANTS, AnyModel, batch, sentences, targets
 
 pytestmark = pytest.mark.usefixtures("no_gradients")

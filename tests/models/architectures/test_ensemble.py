@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.architectures.ensemble import Ensemble, EnsembleConfig, MemberConfig, log_mean
-from models.architectures.records import Record
-from models.architectures.registry import build_model, load_config
-from models.errors import ConfigError
-from models.search import Hypothesis, SearchOptions, align, translate_batch
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.architectures.ensemble import Ensemble, EnsembleConfig, MemberConfig, log_mean
+from tandem.models.architectures.records import Record
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.errors import ConfigError
+from tandem.models.search import Hypothesis, SearchOptions, align, translate_batch
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import (
     FIRST_CASES,
     TARGET_TYPES,

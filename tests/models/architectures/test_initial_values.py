@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.architectures.layers.attention import SelfAttention
-from models.architectures.layers.recurrent import GruCell
-from models.architectures.layerwise import Layerwise, LayerwiseConfig
-from models.architectures.multisource import MultiSource, MultiSourceConfig, TextEncoder
-from models.architectures.registry import build_model
+from tandem.models.architectures.layers.attention import SelfAttention
+from tandem.models.architectures.layers.recurrent import GruCell
+from tandem.models.architectures.layerwise import Layerwise, LayerwiseConfig
+from tandem.models.architectures.multisource import MultiSource, MultiSourceConfig, TextEncoder
+from tandem.models.architectures.registry import build_model
 
 pytestmark = pytest.mark.usefixtures("no_gradients")
 

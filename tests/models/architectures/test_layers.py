@@ -9,12 +9,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers import dropout as dropouts
-from models.architectures.layers.attention import Activation, FeedForward, SelfAttention, additive_mask, split_heads
-from models.architectures.layers.dropout import Dropout, Masks
-from models.architectures.layers.embedding import PositionEmbedding, Sinusoids, sinusoids
-from models.architectures.layers.gradient import scale_gradient
-from models.architectures.layers.linear import GatedConvolution, Linear, unfolded
+from tandem.models.architectures.layers import dropout as dropouts
+from tandem.models.architectures.layers.attention import (
+    Activation,
+    FeedForward,
+    SelfAttention,
+    additive_mask,
+    split_heads,
+)
+from tandem.models.architectures.layers.dropout import Dropout, Masks
+from tandem.models.architectures.layers.embedding import PositionEmbedding, Sinusoids, sinusoids
+from tandem.models.architectures.layers.gradient import scale_gradient
+from tandem.models.architectures.layers.linear import GatedConvolution, Linear, unfolded
 from tests.models.architectures.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import layers as reference
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from models.architectures.layers.attention import KeyValueMemory, KeyValueState, merge_heads, split_heads
-from models.architectures.layerwise import Layer, Layerwise, LayerwiseConfig, MixedAttention
-from models.architectures.registry import build_model
-from models.architectures.transformer import TransformerConfig
+from tandem.models.architectures.layers.attention import KeyValueMemory, KeyValueState, merge_heads, split_heads
+from tandem.models.architectures.layerwise import Layer, Layerwise, LayerwiseConfig, MixedAttention
+from tandem.models.architectures.registry import build_model
+from tandem.models.architectures.transformer import TransformerConfig
 from tests.models.architectures.comparison import assert_same, shaken, weights_of
 from tests.models.architectures.examples import BOS, VARIANTS, Case, batch, parts_of, sentences, targets
 from tests.reference.layerwise import LayerwiseReference, eq3

@@ -17,11 +17,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from models.architectures.ensemble import Ensemble, EnsembleConfig, MemberConfig
-from models.architectures.protocol import Padded
-from models.architectures.registry import build_model, load_config
-from models.search import SearchOptions, translate_batch
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.architectures.ensemble import Ensemble, EnsembleConfig, MemberConfig
+from tandem.models.architectures.protocol import Padded
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.search import SearchOptions, translate_batch
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import BOS, EOS, FIRST, FIRST_CASES, LEARNERS, AnyModel, Case
 
 TYPES, LONGEST, UPDATES, RATE = 12, 6, 300, 1e-2

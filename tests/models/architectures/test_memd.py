@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.attention import additive_mask
-from models.architectures.memd import (
+from tandem.models.architectures.layers.attention import additive_mask
+from tandem.models.architectures.memd import (
     Attention,
     ConvolutionalEncoder,
     DecoderGate,
@@ -21,8 +21,8 @@ from models.architectures.memd import (
     RecurrentDecoder,
     RecurrentEncoder,
 )
-from models.architectures.protocol import Padded
-from models.architectures.registry import build_model
+from tandem.models.architectures.protocol import Padded
+from tandem.models.architectures.registry import build_model
 from tests.models.architectures.comparison import assert_same, shaken, vectors, weights_of
 from tests.models.architectures.examples import Case, batch, parts_of, random_ids, sentences, targets
 from tests.reference import layers as layers_reference

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 
-from models.architectures.multisource import FeatureEncoder, MultiSource, MultiSourceConfig, TextEncoder
-from models.architectures.protocol import Padded, feature_widths
-from models.architectures.registry import build_model, load_config
-from models.errors import ConfigError
-from models.search import DecodeBatch, SearchOptions, Sentence
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.architectures.multisource import FeatureEncoder, MultiSource, MultiSourceConfig, TextEncoder
+from tandem.models.architectures.protocol import Padded, feature_widths
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.errors import ConfigError
+from tandem.models.search import DecodeBatch, SearchOptions, Sentence
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.comparison import assert_restated, shaken
 from tests.models.architectures.examples import batch, parts_of, sentences, targets
 

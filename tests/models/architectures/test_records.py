@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from models.architectures.records import Memory, State, memory, pool, rows
+from tandem.models.architectures.records import Memory, State, memory, pool, rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

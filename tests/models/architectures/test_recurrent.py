@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.architectures.layers.linear import Linear
-from models.architectures.layers.recurrent import Gru, GruCell, Reset, orthogonal_blocks, run_gru
-from models.architectures.layers.ssru import weighted_sums
+from tandem.models.architectures.layers.linear import Linear
+from tandem.models.architectures.layers.recurrent import Gru, GruCell, Reset, orthogonal_blocks, run_gru
+from tandem.models.architectures.layers.ssru import weighted_sums
 from tests.models.architectures.comparison import assert_same, shaken, vectors, weights_of
 from tests.reference import layers as reference
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layerwise import Layerwise
-from models.architectures.transformer import Transformer
+from tandem.models.architectures.layerwise import Layerwise
+from tandem.models.architectures.transformer import Transformer
 from tests.models.architectures.examples import Case, batch, sentences, targets
 
 pytestmark = pytest.mark.usefixtures("no_gradients")

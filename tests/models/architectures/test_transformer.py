@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from models.architectures.registry import build_model
-from models.architectures.transformer import ContextGate, Transformer, TransformerConfig
+from tandem.models.architectures.registry import build_model
+from tandem.models.architectures.transformer import ContextGate, Transformer, TransformerConfig
 from tests.models.architectures.examples import Case, batch, parts_of, sentences, targets
 
 CONFIG = TransformerConfig((9,), 9, width=8, hidden=12, heads=2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.bundle import Limits, Manifest, Training, Vocabularies, VocabularyFile
-from models.search import SearchOptions
+from tandem.models.bundle import Limits, Manifest, Training, Vocabularies, VocabularyFile
+from tandem.models.search import SearchOptions
 
 
 def small_manifest(sources: tuple[VocabularyFile, ...], target: VocabularyFile, **changes: Any) -> Manifest:

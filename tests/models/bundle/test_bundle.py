@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from models.bundle import (
+from tandem.models.bundle import (
     Bundle,
     Corpus,
     Limits,
@@ -32,10 +32,10 @@ from models.bundle import (
     sha256,
     write_bundle,
 )  # fmt: skip
-from models.bundle.weights import read_weights
-from models.errors import BundleError, ConfigError, VocabularyError
-from models.search import Array, SearchOptions, specs_to_json
-from models.vocabulary import Vocabulary, WordVocabulary, train_sentencepiece
+from tandem.models.bundle.weights import read_weights
+from tandem.models.errors import BundleError, ConfigError, VocabularyError
+from tandem.models.search import Array, SearchOptions, specs_to_json
+from tandem.models.vocabulary import Vocabulary, WordVocabulary, train_sentencepiece
 from tests.models.search.tables import table_specs
 
 PIECES = train_sentencepiece(["a small text about cats", "ein kleiner Text"] * 30, size=310, languages=("de",), seed=1)

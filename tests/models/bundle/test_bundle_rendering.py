@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle, Manifest, Vocabularies, VocabularyFile, write_bundle
-from models.errors import BundleError
-from models.translation.rendering import Renderer
-from models.vocabulary import EDITS, Vocabulary, WordVocabulary, train_sentencepiece
-from models.vocabulary.dictionary import Dictionary
+from tandem.models.bundle import Bundle, Manifest, Vocabularies, VocabularyFile, write_bundle
+from tandem.models.errors import BundleError
+from tandem.models.translation.rendering import Renderer
+from tandem.models.vocabulary import EDITS, Vocabulary, WordVocabulary, train_sentencepiece
+from tandem.models.vocabulary.dictionary import Dictionary
 from tests.models.bundle.manifests import small_manifest
 
 WORDS = WordVocabulary(["a", "cat"])

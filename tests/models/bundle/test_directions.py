@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle, Manifest, VocabularyFile, render_card, write_bundle
-from models.errors import BundleError, ConfigError
-from models.vocabulary import TaggedVocabulary, train_sentencepiece, untagged
+from tandem.models.bundle import Bundle, Manifest, VocabularyFile, render_card, write_bundle
+from tandem.models.errors import BundleError, ConfigError
+from tandem.models.vocabulary import TaggedVocabulary, train_sentencepiece, untagged
 from tests.models.bundle.manifests import small_manifest
 
 LINES = ["a small text about cats", "ein kleiner Text", "un petit texte"] * 20

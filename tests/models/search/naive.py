@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.search import SearchOptions
+from tandem.models.search import SearchOptions
 from tests.models.search.tables import EOS, Distribution, Prefix, log_softmax
 
 Scored = tuple[Prefix, float]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.search import Array, Batch, Finished, GraphSpec, GraphSpecs, Hypothesis, Sentence, TensorSpec
+from tandem.models.search import Array, Batch, Finished, GraphSpec, GraphSpecs, Hypothesis, Sentence, TensorSpec
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

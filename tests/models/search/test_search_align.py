@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.search import Array, GraphSpec, SearchOptions, TensorSpec, align, check_specs, translate_batch
-from models.search.align import attend
-from models.search.graphs import GraphSpecs
+from tandem.models.search import Array, GraphSpec, SearchOptions, TensorSpec, align, check_specs, translate_batch
+from tandem.models.search.align import attend
+from tandem.models.search.graphs import GraphSpecs
 from tests.models.search.tables import TableGraphs, source
 
 BOS, EOS = 2, 3

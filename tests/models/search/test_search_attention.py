@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.errors import OptionError
-from models.search import Array, DecodeBatch, GraphSpecs, Hypothesis, Sampling, SearchOptions, Sentence, align
+from tandem.models.errors import OptionError
+from tandem.models.search import Array, DecodeBatch, GraphSpecs, Hypothesis, Sampling, SearchOptions, Sentence, align
 from tests.models.search.tables import TableGraphs, hashed, run_out, source
 
 SIZE = 9

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import DecodingError, OptionError
-from models.search import (
+from tandem.models.errors import DecodingError, OptionError
+from tandem.models.search import (
     DecodeBatch,
     Hypothesis,
     Sampling,

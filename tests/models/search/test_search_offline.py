@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.search import Array, Failed, OfflineDecoder, SearchOptions
-from models.search.offline import Sources
+from tandem.models.search import Array, Failed, OfflineDecoder, SearchOptions
+from tandem.models.search.offline import Sources
 from tests.models.search.tables import TableGraphs, hashed, source
 
 SIZE = 9

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.errors import BundleError, OptionError
-from models.search import (
+from tandem.models.errors import BundleError, OptionError
+from tandem.models.search import (
     GraphSpec,
     Sampling,
     SearchOptions,
@@ -22,7 +22,7 @@ from models.search import (
     specs_from_json,
     specs_to_json,
 )
-from models.search.hypotheses import Admitted
+from tandem.models.search.hypotheses import Admitted
 from tests.models.search.tables import table_specs
 
 
@@ -133,8 +133,6 @@ def test_faulty_graphs_are_refused_when_read() -> None:
 
 
 def test_imports_work_where_torch_is_not() -> None:
-    program = (
-        "import sys; sys.modules['torch'] = None\nimport models.search, models.vocabulary, models.bundle, models.text"
-    )
+    program = "import sys; sys.modules['torch'] = None\nfrom tandem.models import bundle, search, text, vocabulary"
     run = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from models.search.hypotheses import Admitted, Ended, Sentence
-from models.search.options import RATIO_ALLOWANCE, SearchOptions
-from models.search.ranking import COVERAGE_FLOOR, coverage, is_over
+from tandem.models.search.hypotheses import Admitted, Ended, Sentence
+from tandem.models.search.options import RATIO_ALLOWANCE, SearchOptions
+from tandem.models.search.ranking import COVERAGE_FLOOR, coverage, is_over
 
 
 def test_a_source_token_is_covered_once_at_most() -> None:

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from models.errors import OptionError
-from models.search import DecodeBatch, Hypothesis, Sampling, SearchOptions, Sentence, translate_batch
-from models.search.beam import Live
-from models.search.hypotheses import Admitted
-from models.search.repetition import may_repeat, most_rounds, repeating
+from tandem.models.errors import OptionError
+from tandem.models.search import DecodeBatch, Hypothesis, Sampling, SearchOptions, Sentence, translate_batch
+from tandem.models.search.beam import Live
+from tandem.models.search.hypotheses import Admitted
+from tandem.models.search.repetition import may_repeat, most_rounds, repeating
 from tests.models.search.naive import enumerate_all, naive_beam, rounds
 from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, run_out, scripted, source
 

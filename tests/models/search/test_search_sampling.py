@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.search import Sampling, SearchOptions, translate_batch
-from models.search.sampling import log_sum_exp, pick
+from tandem.models.search import Sampling, SearchOptions, translate_batch
+from tandem.models.search.sampling import log_sum_exp, pick
 from tests.models.search.tables import EOS, TableGraphs, hashed, log_softmax, source
 
 LOGITS = np.log(np.array([0.05, 0.4, 0.05, 0.3, 0.2]))

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from models.errors import BundleError
-from models.search import Array
-from models.search.shortlist import Shortlist, Table
+from tandem.models.errors import BundleError
+from tandem.models.search import Array
+from tandem.models.search.shortlist import Shortlist, Table
 
 SOURCE, TARGET = 9, 40
 rows = st.lists(st.lists(st.integers(0, TARGET - 1), max_size=6), min_size=SOURCE, max_size=SOURCE)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
-from models.errors import OptionError
-from models.search import Array, Batch, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.errors import OptionError
+from tandem.models.search import Array, Batch, DecodeBatch, Hypothesis, SearchOptions, Sentence, SentenceError
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import EOS, AnyModel, Case
 from tests.models.search.tables import assert_same_hypotheses, run_out
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from models.search import start_batch
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.search import start_batch
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.steps.batches import PROMISES, Start
 
 

@@ -7,10 +7,10 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from models.errors import ConfigError, DeviceLost
-from models.search import translate_batch
-from models.steps.devices import check_device, lost
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.errors import ConfigError, DeviceLost
+from tandem.models.search import translate_batch
+from tandem.models.steps.devices import check_device, lost
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import FIRST_CASES, arrays, sentences
 from tests.models.steps.test_torch_graphs import OPTIONS
 
@@ -44,5 +44,8 @@ def test_graphs_tell_a_lost_device_from_a_step_that_failed() -> None:
         with pytest.raises(RuntimeError, match="a step"):
             translate_batch(graphs, own, OPTIONS)
         gone = DeviceLost("cuda:0 does not work any more: illegal address")
-        with patch("models.steps.torch_graphs.lost", return_value=gone), pytest.raises(DeviceLost, match="illegal"):
+        with (
+            patch("tandem.models.steps.torch_graphs.lost", return_value=gone),
+            pytest.raises(DeviceLost, match="illegal"),
+        ):
             translate_batch(graphs, own, OPTIONS)

@@ -13,12 +13,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.search import Array, DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
-from models.search.graphs import GraphSpec, check_specs
-from models.search.shortlist import Shortlist, Table
-from models.steps.numbers import SPREAD
-from models.steps.shortlisted import log_sum_exp, mean_logit, unlisted
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.search import Array, DecodeBatch, Hypothesis, SearchOptions, Sentence, translate_batch
+from tandem.models.search.graphs import GraphSpec, check_specs
+from tandem.models.search.shortlist import Shortlist, Table
+from tandem.models.steps.numbers import SPREAD
+from tandem.models.steps.shortlisted import log_sum_exp, mean_logit, unlisted
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.models.architectures.examples import (
     EOS,
     FIRST_CASES,

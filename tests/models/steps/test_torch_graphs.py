@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from models.search import (
+from tandem.models.search import (
     Array,
     DecodeBatch,
     Hypothesis,
@@ -29,9 +29,9 @@ from models.search import (
     specs_to_json,
     translate_batch,
 )
-from models.steps.continuations import best_per_row, largest
-from models.steps.numbers import LEAST_BLOCKED
-from models.steps.torch_graphs import GRAPH_NAMES, TorchGraphs
+from tandem.models.steps.continuations import best_per_row, largest
+from tandem.models.steps.numbers import LEAST_BLOCKED
+from tandem.models.steps.torch_graphs import GRAPH_NAMES, TorchGraphs
 from tests.models.architectures.examples import (
     BOS,
     EOS,

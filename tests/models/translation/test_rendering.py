@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.search import Hypothesis, SearchOptions
-from models.translation.rendering import Renderer
-from models.vocabulary import BOS, EDITS, EOS, UNK, Vocabulary, WordVocabulary, train_sentencepiece
-from models.vocabulary.dictionary import Dictionary
-from models.vocabulary.edits import Operations, shortest_script
+from tandem.models.search import Hypothesis, SearchOptions
+from tandem.models.translation.rendering import Renderer
+from tandem.models.vocabulary import BOS, EDITS, EOS, UNK, Vocabulary, WordVocabulary, train_sentencepiece
+from tandem.models.vocabulary.dictionary import Dictionary
+from tandem.models.vocabulary.edits import Operations, shortest_script
 
 LINES = ["das Haus ist gross", "die Maus ist klein", "ein Haus und eine Maus"] * 20
 PIECES = train_sentencepiece(LINES, size=330, languages=("de",), seed=1, further=EDITS)

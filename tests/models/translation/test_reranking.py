@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.bundle import Bundle, Limits
-from models.search import Hypothesis, OfflineDecoder, SearchOptions
-from models.search.offline import Failed
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import TorchGraphs
-from models.translation.rendering import Renderer
-from models.translation.reranking import WEIGHT, ChannelModel, Reranker
-from models.translation.translator import encode_lines, translate_lines
-from models.vocabulary import BOS, EOS, TaggedVocabulary
+from tandem.models.bundle import Bundle, Limits
+from tandem.models.search import Hypothesis, OfflineDecoder, SearchOptions
+from tandem.models.search.offline import Failed
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.reranking import WEIGHT, ChannelModel, Reranker
+from tandem.models.translation.translator import encode_lines, translate_lines
+from tandem.models.vocabulary import BOS, EOS, TaggedVocabulary
+from tandem.training.export.proof import Judge as Teacher
 from tests.deploy.small import VOCABULARY, Make, make
 from tests.determinism import one_thread
 from tests.service.support import tiny_bundle, tiny_vocabulary
-from training.export.proof import Judge as Teacher
 
 __all__ = ["make", "one_thread"]
 

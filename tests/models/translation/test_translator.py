@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.search import Hypothesis, OfflineDecoder, SearchOptions
-from models.search.offline import NBest, Sources
-from models.translation.translator import encode_lines, translate_lines
-from models.vocabulary import EOS, UNK, WordVocabulary
+from tandem.models.search import Hypothesis, OfflineDecoder, SearchOptions
+from tandem.models.search.offline import NBest, Sources
+from tandem.models.translation.translator import encode_lines, translate_lines
+from tandem.models.vocabulary import EOS, UNK, WordVocabulary
 
 WORDS = WordVocabulary(["eins", "zwei", "drei", "vier", "café"])
 OTHER = WordVocabulary(["one", "two", "three", "four", "coffee"])

@@ -7,9 +7,9 @@ import unicodedata
 
 import pytest
 
-from models.errors import VocabularyError
-from models.vocabulary import train_sentencepiece
-from models.vocabulary.alphabets import ALPHABETS, characters
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import train_sentencepiece
+from tandem.models.vocabulary.alphabets import ALPHABETS, characters
 
 LINES = ["das Haus ist gross und der Hund ist klein", "the house is big and the dog is small"] * 20
 

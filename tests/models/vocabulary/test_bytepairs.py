@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import VocabularyError
-from models.vocabulary import BytePairVocabulary
-from models.vocabulary.bytepairs import _OF_BYTE, _words
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import BytePairVocabulary
+from tandem.models.vocabulary.bytepairs import _OF_BYTE, _words
 
 MERGES = ["t h", "th e", "Ġ the", "c a", "ca t", "Ġ cat", "Ã ¤", "e r"]
 PIECES = ["<pad>", "<unk>", "⟨start⟩", "</s>", "<s>", *_OF_BYTE, *(merge.replace(" ", "") for merge in MERGES)]

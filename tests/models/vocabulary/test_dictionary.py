@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.errors import VocabularyError
-from models.vocabulary.dictionary import Dictionary
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary.dictionary import Dictionary
 
 HELD = Dictionary(({"Haus": "house", "Ärzte": "doctors"}, {}, {"#": "№", "maison": "house"}))
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import VocabularyError
-from models.vocabulary import EDITS, WordVocabulary
-from models.vocabulary.edits import Operations, apply, origins, shortest_script
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import EDITS, WordVocabulary
+from tandem.models.vocabulary.edits import Operations, apply, origins, shortest_script
 
 KEEP, DELETE = 8, 9
 OPERATIONS = Operations(KEEP, DELETE)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from models.errors import VocabularyError
-from models.vocabulary import MappedVocabulary, TaggedVocabulary
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import MappedVocabulary, TaggedVocabulary
+from tandem.training.export.sentences import proof_sentences
 from tests.models.vocabulary.published import pieces, sentencepiece_model
-from training.export.sentences import proof_sentences
 
 ENGLISH = proof_sentences("en")[:40]
 MODEL = sentencepiece_model(ENGLISH, 120)

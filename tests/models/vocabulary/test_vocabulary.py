@@ -11,9 +11,9 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import VocabularyError
-from models.vocabulary import PLACEHOLDERS, SentencePieceVocabulary, WordVocabulary, train_sentencepiece
-from models.vocabulary.pieces import in_parts
+from tandem.models.errors import VocabularyError
+from tandem.models.vocabulary import PLACEHOLDERS, SentencePieceVocabulary, WordVocabulary, train_sentencepiece
+from tandem.models.vocabulary.pieces import in_parts
 
 LINES = ["the cat sat on the mat", "a ⟨ph0⟩ dog ran over 12345 hills", "der Hund läuft über die Straße"] * 30
 

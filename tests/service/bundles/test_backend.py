@@ -11,15 +11,15 @@ import pytest
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle, add_built
-from models.errors import ConfigError
-from models.search import Graphs
-from service.bundles.backend import backend_of, proven
-from service.bundles.loading import build_engine
-from service.engine import Backend
-from service.runtimes import Placement, memory_of, resolve_device
-from service.settings import Settings
-from service.telemetry.metrics import Metrics
+from tandem.models.bundle import Bundle, add_built
+from tandem.models.errors import ConfigError
+from tandem.models.search import Graphs
+from tandem.service.bundles.backend import backend_of, proven
+from tandem.service.bundles.loading import build_engine
+from tandem.service.engine import Backend
+from tandem.service.runtimes import Placement, memory_of, resolve_device
+from tandem.service.settings import Settings
+from tandem.service.telemetry.metrics import Metrics
 from tests.service.support import CopyGraphs, copying, tiny_bundle
 
 INT8, FLOAT32 = Backend("onnx", "int8"), Backend("onnx", "float32")
@@ -90,7 +90,7 @@ async def test_the_service_shows_what_each_bundle_runs_on(tmp_path: Path, monkey
         opened.append((bundle.manifest.name, runtime, precision, threads))
         return copying(both)
 
-    monkeypatch.setattr("service.bundles.loading.open_graphs", opener)
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", opener)
     engine = build_engine(Settings(bundles=(tmp_path,), threads=3))
     assert opened == [("de-en", "onnx", "int8", 3), ("exact", "onnx", "float32", 3)]
     shown = {name: (backend.runtime, backend.precision) for name, backend in engine.backends.items()}
@@ -172,8 +172,8 @@ def test_a_device_is_asked_for_its_memory(tmp_path: Path, monkeypatch: pytest.Mo
         placed.append(placement)
         return copying(opened)
 
-    monkeypatch.setattr("service.bundles.loading.open_graphs", opener)
-    monkeypatch.setattr("service.bundles.loading.resolve_device", lambda runtime, device: "cuda:1")
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", opener)
+    monkeypatch.setattr("tandem.service.bundles.loading.resolve_device", lambda runtime, device: "cuda:1")
     properties = {"cuda:1": SimpleNamespace(total_memory=25_386_000_000)}
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
     engine = build_engine(Settings(bundles=(bundle.path,), runtime="torch", device="cuda:1"))
@@ -208,8 +208,8 @@ def test_without_torch_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_a_gpu_auto_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = holding(tmp_path / "de-en", "float32")
-    monkeypatch.setattr("service.bundles.loading.open_graphs", lambda *_: copying(bundle))
-    monkeypatch.setattr("service.bundles.loading.resolve_device", lambda runtime, device: "cpu")
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", lambda *_: copying(bundle))
+    monkeypatch.setattr("tandem.service.bundles.loading.resolve_device", lambda runtime, device: "cpu")
     with capture_logs() as logs:
         engine = build_engine(Settings(bundles=(bundle.path,), runtime="torch", device="auto"))
     assert [entry["log_level"] for entry in logs if entry["event"] == "no_gpu"] == ["warning"]

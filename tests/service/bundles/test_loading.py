@@ -16,13 +16,13 @@ import pytest
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle, Vocabularies, VocabularyFile
-from models.errors import BundleError, ConfigError
-from models.search import GraphSpec, TensorSpec
-from service.bundles.loading import build_engine, find_bundles
-from service.engine import Engine
-from service.runtimes import open_graphs
-from service.settings import Settings
+from tandem.models.bundle import Bundle, Vocabularies, VocabularyFile
+from tandem.models.errors import BundleError, ConfigError
+from tandem.models.search import GraphSpec, TensorSpec
+from tandem.service.bundles.loading import build_engine, find_bundles
+from tandem.service.engine import Engine
+from tandem.service.runtimes import open_graphs
+from tandem.service.settings import Settings
 from tests.service.support import copying, tiny_bundle
 
 
@@ -74,7 +74,7 @@ def test_a_folder_may_be_empty_beside_others(bundles: dict[str, Bundle], tmp_pat
 
 def test_a_folder_without_a_manifest_beside_bundles_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy that is not finished, or that this user may not read, is a pair that nobody can ask for."""
-    monkeypatch.setattr("service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
     tiny_bundle(tmp_path)
     for other in ("en-de", "lost+found", ".pull-en-de"):
         (tmp_path / other).mkdir()
@@ -92,7 +92,7 @@ def test_a_broken_bundle_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_two_bundles_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
     first, second = tmp_path / "first", tmp_path / "second"
     tiny_bundle(first)
     tiny_bundle(second)
@@ -117,7 +117,7 @@ def test_two_bundles_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest
 def test_a_bundle_that_no_route_can_serve_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, languages: tuple[str, ...], sources: int, fault: str
 ) -> None:
-    monkeypatch.setattr("service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", lambda bundle, *_: copying(bundle))
     file = VocabularyFile("source.model")
     vocabularies = Vocabularies((file,) * sources, file)
     tiny_bundle(tmp_path, task=task, source_languages=languages, vocabularies=vocabularies)
@@ -137,7 +137,7 @@ def test_a_bundle_without_graphs_says_how_to_make_them(bundles: dict[str, Bundle
 
 
 def test_a_runtime_that_is_not_installed_is_named(bundles: dict[str, Bundle], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "service.runtimes.torchscript", raising=False)
+    monkeypatch.delitem(sys.modules, "tandem.service.runtimes.torchscript", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ConfigError, match="'torchscript' needs the package 'torch'"):
         open_graphs(bundles["de-en"], "torchscript")
@@ -181,7 +181,8 @@ def test_onnx_inputs_go_by_name_and_outputs_by_order(tmp_path: Path) -> None:
 @pytest.mark.slow  # tests/test_repository.py imports every module without torch every day
 def test_serving_with_onnx_needs_no_torch() -> None:
     program = (
-        "import sys; sys.modules['torch'] = None; import service.app, service.server, service.runtimes.onnx; "
+        "import sys; sys.modules['torch'] = None; from tandem.service import app, server; "
+        "from tandem.service.runtimes import onnx; "
         "assert sys.modules['torch'] is None"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
@@ -217,8 +218,8 @@ def test_torchscript_passes_tensors_by_position(tmp_path: Path) -> None:
 def test_log_lines_are_json_and_tracebacks_hold_no_texts() -> None:
     program = (
         "import logging, structlog\n"
-        "from service.telemetry.logs import configure_logging\n"
-        "from service.settings import Settings\n"
+        "from tandem.service.telemetry.logs import configure_logging\n"
+        "from tandem.service.settings import Settings\n"
         "configure_logging(Settings())\n"
         "structlog.contextvars.bind_contextvars(request_id='r1')\n"
         "def work(text):\n"

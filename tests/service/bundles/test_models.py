@@ -22,16 +22,16 @@ import pytest
 from fastapi import FastAPI
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.vocabulary import train_sentencepiece
-from service.app import create_app
-from service.bundles.catalog import Models
-from service.bundles.loading import at_start, list_bundles, newest
-from service.bundles.switches import Switches
-from service.engine import Engine
-from service.http.dependencies import Parts
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.vocabulary import train_sentencepiece
+from tandem.service.app import create_app
+from tandem.service.bundles.catalog import Models
+from tandem.service.bundles.loading import at_start, list_bundles, newest
+from tandem.service.bundles.switches import Switches
+from tandem.service.engine import Engine
+from tandem.service.http.dependencies import Parts
+from tandem.service.settings import Settings
 from tests.service import support
 from tests.service.support import LINES, PATIENCE, CopyGraphs, assert_error, copying, running
 
@@ -59,7 +59,7 @@ class Opened:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     opened = Opened()
     opened.delay.set()
-    monkeypatch.setattr("service.bundles.loading.open_graphs", opened.open)
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", opened.open)
     return opened
 
 
@@ -255,7 +255,7 @@ async def test_a_runtime_that_shows_its_path_does_not_show_it_to_clients(
     def fail(*_: Any) -> None:
         raise ConfigError(f"cannot read {path}/onnx/int8/step.onnx nor /srv/other.onnx, but onnx/x.onnx is fine")
 
-    monkeypatch.setattr("service.bundles.loading.open_graphs", fail)
+    monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", fail)
     body = assert_error(await service.post("/models/de-en@2"), 422, "model_refused")
     assert body["detail"]["reason"] == "cannot read de-en@2/onnx/int8/step.onnx nor …, but onnx/x.onnx is fine"
 

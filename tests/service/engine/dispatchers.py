@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from models.search import Array, DecodeBatch, Finished, Graphs, GraphSpecs, Hypothesis, SearchOptions, Sentence
-from service.engine import BatchKey, Decoded, Job, Scheduler, SchedulerLimits
-from service.engine.cache import ResultCache
-from service.engine.dispatcher import DecodedFuture, Dispatcher
-from service.engine.worker import BatchFactory, Worker
+from tandem.models.search import Array, DecodeBatch, Finished, Graphs, GraphSpecs, Hypothesis, SearchOptions, Sentence
+from tandem.service.engine import BatchKey, Decoded, Job, Scheduler, SchedulerLimits
+from tandem.service.engine.cache import ResultCache
+from tandem.service.engine.dispatcher import DecodedFuture, Dispatcher
+from tandem.service.engine.worker import BatchFactory, Worker
 from tests.models.search.tables import EOS, Prefix, TableGraphs, source
 from tests.service.engine.scheduling import Clock
 from tests.service.support import PATIENCE

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.search import SearchOptions
-from service.engine import BatchKey, Job, Load, Scheduler, SchedulerLimits, Ticket
+from tandem.models.search import SearchOptions
+from tandem.service.engine import BatchKey, Job, Load, Scheduler, SchedulerLimits, Ticket
 
 WORKERS = 2
 

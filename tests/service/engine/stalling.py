@@ -6,10 +6,10 @@ import sys
 import threading
 from pathlib import Path
 
-from service import server
-from service.engine import Engine, EngineOptions
-from service.settings import Settings
-from service.telemetry.logs import configure_logging
+from tandem.service import server
+from tandem.service.engine import Engine, EngineOptions
+from tandem.service.settings import Settings
+from tandem.service.telemetry.logs import configure_logging
 from tests.service.support import copying, tiny_bundle
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from models.errors import DeviceLost
-from models.search import DecodeBatch, Finished, SearchOptions, Sentence
-from service.engine import BatchKey, Decoded, DecodingFailed, Draining, Load, Scheduler, Ticket
+from tandem.models.errors import DeviceLost
+from tandem.models.search import DecodeBatch, Finished, SearchOptions, Sentence
+from tandem.service.engine import BatchKey, Decoded, DecodingFailed, Draining, Load, Scheduler, Ticket
 from tests.models.search.tables import TableGraphs, hashed
 from tests.service.engine.dispatchers import (
     LONG,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from models.bundle import Bundle
-from models.errors import OptionError
-from models.search import Sampling, SearchOptions
-from service.engine import (
+from tandem.models.bundle import Bundle
+from tandem.models.errors import OptionError
+from tandem.models.search import Sampling, SearchOptions
+from tandem.service.engine import (
     Decoded,
     DecodingFailed,
     Draining,
@@ -21,7 +21,7 @@ from service.engine import (
     Job,
     UnknownModel,
 )
-from service.engine.dispatcher import DecodedFuture
+from tandem.service.engine.dispatcher import DecodedFuture
 from tests.service.support import PATIENCE, CopyGraphs
 
 pytestmark = pytest.mark.anyio

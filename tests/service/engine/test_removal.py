@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import Bundle
-from models.search import SearchOptions
-from service.engine import (
+from tandem.models.bundle import Bundle
+from tandem.models.search import SearchOptions
+from tandem.service.engine import (
     DecodingFailed,
     Draining,
     Engine,
@@ -26,8 +26,8 @@ from service.engine import (
     SchedulerLimits,
     UnknownModel,
 )
-from service.engine.cache import ResultCache
-from service.engine.dispatcher import Dispatcher
+from tandem.service.engine.cache import ResultCache
+from tandem.service.engine.dispatcher import Dispatcher
 from tests.service.support import PATIENCE, CopyGraphs, copying, tiny_bundle
 
 pytestmark = pytest.mark.anyio

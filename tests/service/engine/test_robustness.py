@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from models.search import Sampling, SearchOptions
-from service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, Ticket
+from tandem.models.search import Sampling, SearchOptions
+from tandem.service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, Ticket
 from tests.models.search.tables import TableGraphs, hashed
 from tests.service.engine.dispatchers import (
     LONG,

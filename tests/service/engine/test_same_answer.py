@@ -18,17 +18,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle
-from models.search import Array, DecodeBatch, Graphs, Hypothesis, Sampling, SearchOptions, Sentence
-from models.translation.translator import encode_lines
-from models.vocabulary import EOS
-from service.engine import Decoded, Engine, EngineOptions, Job, Priority
-from service.runtimes import open_graphs
+from tandem.models.bundle import Bundle
+from tandem.models.search import Array, DecodeBatch, Graphs, Hypothesis, Sampling, SearchOptions, Sentence
+from tandem.models.translation.translator import encode_lines
+from tandem.models.vocabulary import EOS
+from tandem.service.engine import Decoded, Engine, EngineOptions, Job, Priority
+from tandem.service.runtimes import open_graphs
 from tests.models.search.tables import run_out
 from tests.service.support import PATIENCE
+from tests.shipped import ROOT, SHIPPED
 
-ROOT = Path(__file__).resolve().parents[3]
-BUNDLE = ROOT / "bundles" / "de-fr-en"
 CORPORA = Path(os.environ.get("CORPORA", ROOT / "corpora"))  # where corpora lie, if they are there
 CORPUS = CORPORA / "tatoeba-de-en" / "test.de.xz"
 
@@ -101,11 +100,11 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
     Eight bits hide much of what changes in the last one: float32 is the sharper test.
     """
-    precision, folder = request.param, BUNDLE
+    precision, folder = request.param, SHIPPED
     if precision != "int8":
-        export = pytest.importorskip("training.export.bundle", reason="building graphs needs the train extra")
-        folder = tmp_path_factory.mktemp("same") / BUNDLE.name
-        shutil.copytree(BUNDLE, folder, ignore=shutil.ignore_patterns("float32", "torchscript"))
+        export = pytest.importorskip("tandem.training.export.bundle", reason="building graphs needs the train extra")
+        folder = tmp_path_factory.mktemp("same") / SHIPPED.name
+        shutil.copytree(SHIPPED, folder, ignore=shutil.ignore_patterns("float32", "torchscript"))
         export.add_precision(folder, precision)
     bundle = Bundle.load(folder)
     return bundle, open_graphs(bundle, "onnx", precision, threads=1)

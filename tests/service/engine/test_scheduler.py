@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.search import SearchOptions
-from service.engine import Job, Load, Overloaded
+from tandem.models.search import SearchOptions
+from tandem.service.engine import Job, Load, Overloaded
 from tests.service.engine.scheduling import Clock, job, scheduler, taken
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from models.search import DecodeBatch, SearchOptions, Sentence
-from service.engine import BatchKey, Job, Load, Overloaded, Priority, Scheduler, SchedulerLimits
+from tandem.models.search import DecodeBatch, SearchOptions, Sentence
+from tandem.service.engine import BatchKey, Job, Load, Overloaded, Priority, Scheduler, SchedulerLimits
 from tests.models.search.tables import TableGraphs, hashed, source
 from tests.service.engine.dispatchers import alone
 from tests.service.engine.dispatchers import job as sentence_job

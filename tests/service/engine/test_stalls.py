@@ -13,17 +13,17 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle
-from service.bundles.readiness import Readiness, probe_job
-from service.engine import DecodingFailed, Draining, Engine, EngineOptions, SchedulerLimits
-from service.engine.stalls import StallWatch
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.bundles.readiness import Readiness, probe_job
+from tandem.service.engine import DecodingFailed, Draining, Engine, EngineOptions, SchedulerLimits
+from tandem.service.engine.stalls import StallWatch
+from tandem.service.settings import Settings
 from tests.models.search.tables import TableGraphs
 from tests.service.engine.dispatchers import LONG, SIZE, SteppedGraphs, bench, endless, job, plain
 from tests.service.support import PATIENCE, CopyGraphs, copying
+from tests.shipped import ROOT
 
 pytestmark = pytest.mark.anyio
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def looks(watch: StallWatch, most: int = 100) -> int | None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import uvicorn
 from fastapi import FastAPI
 
-from service.app import create_app
-from service.engine import Engine
-from service.settings import Settings
+from tandem.service.app import create_app
+from tandem.service.engine import Engine
+from tandem.service.settings import Settings
 from tests.service.support import PATIENCE
 
 

@@ -14,10 +14,10 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from service.http.connections import ConnectionBounds, ConnectionLimit, bounded_protocol
-from service.http.headers import SecurityHeaders
-from service.http.middleware import RequestBody, RequestContext
-from service.telemetry.metrics import Metrics
+from tandem.service.http.connections import ConnectionBounds, ConnectionLimit, bounded_protocol
+from tandem.service.http.headers import SecurityHeaders
+from tandem.service.http.middleware import RequestBody, RequestContext
+from tandem.service.telemetry.metrics import Metrics
 from tests.service.support import PATIENCE
 
 pytestmark = pytest.mark.anyio

@@ -19,12 +19,12 @@ import httpx
 import pytest
 import uvicorn
 
-from models.bundle import Bundle
-from models.errors import DeviceLost
-from service.app import create_app
-from service.http.connections import ConnectionBounds, bounded_protocol
-from service.server import DrainingServer
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.models.errors import DeviceLost
+from tandem.service.app import create_app
+from tandem.service.http.connections import ConnectionBounds, bounded_protocol
+from tandem.service.server import DrainingServer
+from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, make_engine
 
 pytestmark = pytest.mark.anyio
@@ -200,7 +200,7 @@ async def test_it_ends_well_where_no_more_files_may_be_open(service: Live, monke
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     assert (await service.client.get("/languages")).status_code == 200
-    monkeypatch.setattr("service.http.listening.os.dup", full)
+    monkeypatch.setattr("tandem.service.http.listening.os.dup", full)
     service.server.handle_exit(signal.SIGTERM, None)
     await service.serving
     assert not service.server.signalled_twice

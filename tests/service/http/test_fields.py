@@ -12,12 +12,12 @@ import pytest
 from pydantic import ValidationError
 from starlette.requests import Request
 
-from service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest, read_object
-from service.http import intake
-from service.http.errors import BadRequest, HttpError, InvalidFields
-from service.http.intake import read_fields, validate
-from service.text.glossary import MAX_GLOSSARY, MAX_TERM
-from service.translation.requests import MAX_PROTECT
+from tandem.service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest, read_object
+from tandem.service.http import intake
+from tandem.service.http.errors import BadRequest, HttpError, InvalidFields
+from tandem.service.http.intake import read_fields, validate
+from tandem.service.text.glossary import MAX_GLOSSARY, MAX_TERM
+from tandem.service.translation.requests import MAX_PROTECT
 
 pytestmark = pytest.mark.anyio
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import Bundle
-from service.http.errors import BadRequest
-from service.http.headers import SECURITY_HEADERS
-from service.http.intake import JsonBounds
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.http.errors import BadRequest
+from tandem.service.http.headers import SECURITY_HEADERS
+from tandem.service.http.intake import JsonBounds
+from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, served
 
 BOUNDS = JsonBounds(depth=4, number=20)
@@ -105,7 +105,7 @@ async def test_json_beyond_its_bounds_is_refused_before_it_is_parsed(
     def parse(*_: Any, **__: Any) -> Any:
         raise AssertionError("parsed")
 
-    monkeypatch.setattr("service.http.intake.from_json", parse)
+    monkeypatch.setattr("tandem.service.http.intake.from_json", parse)
     response = await service.client.post("/translate", content=body, headers={"Content-Type": "application/json"})
     monkeypatch.undo()
     assert message in assert_error(response, 400, "bad_request")["error"]

@@ -11,11 +11,11 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle
-from service.database import StorageFull
-from service.http.middleware import RequestContext
-from service.settings import Settings
-from service.telemetry.metrics import Metrics
+from tandem.models.bundle import Bundle
+from tandem.service.database import StorageFull
+from tandem.service.http.middleware import RequestContext
+from tandem.service.settings import Settings
+from tandem.service.telemetry.metrics import Metrics
 from tests.service.support import PATIENCE, Served, assert_error, served
 
 pytestmark = pytest.mark.anyio

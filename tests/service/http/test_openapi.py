@@ -12,9 +12,9 @@ import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 from pydantic import BaseModel, TypeAdapter
 
-from service.api import examples
-from service.api.replies import SentenceEvent, SummarizeReply, SummaryEvent, TranslateReply
-from service.api.schemas import (
+from tandem.service.api import examples
+from tandem.service.api.replies import SentenceEvent, SummarizeReply, SummaryEvent, TranslateReply
+from tandem.service.api.schemas import (
     OBJECT_FIELDS,
     DetectRequest,
     PosteditRequest,
@@ -24,10 +24,10 @@ from service.api.schemas import (
     names_of,
     read_object,
 )
-from service.app import create_app
-from service.http.openapi import bodies, error_responses
-from service.http.ports import dialect_of
-from service.settings import Settings
+from tandem.service.app import create_app
+from tandem.service.http.openapi import bodies, error_responses
+from tandem.service.http.ports import dialect_of
+from tandem.service.settings import Settings
 from tests.service.support import Served
 
 Document = dict[str, Any]

@@ -12,9 +12,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle
-from service.app import create_app
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, Served, assert_error, make_engine, running, served
 
 pytestmark = pytest.mark.anyio

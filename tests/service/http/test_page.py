@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from service.http.routes import page
+from tandem.service.http.routes import page
 
 WEB = page.FOLDER
 SCRIPTS = sorted(WEB.glob("*.js"))

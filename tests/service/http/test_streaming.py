@@ -14,12 +14,12 @@ import pytest
 from fastapi import FastAPI
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle
-from models.search import Array
-from service.app import create_app
-from service.engine import Engine
-from service.http import streaming
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.models.search import Array
+from tandem.service.app import create_app
+from tandem.service.engine import Engine
+from tandem.service.http import streaming
+from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, make_engine
 
 pytestmark = pytest.mark.anyio

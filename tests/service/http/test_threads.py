@@ -11,8 +11,8 @@ import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from service.app import create_app
-from service.settings import Settings
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
 from tests.service.support import Served
 
 ROUTES = [route for route in create_app(Settings.model_construct()).routes if isinstance(route, APIRoute)]

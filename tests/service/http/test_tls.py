@@ -16,13 +16,13 @@ import trustme
 import uvicorn
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.app import create_app
-from service.http.connections import ConnectionBounds, bounded_protocol
-from service.http.listening import Tls, listen
-from service.server import DrainingServer, tls_of
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.app import create_app
+from tandem.service.http.connections import ConnectionBounds, bounded_protocol
+from tandem.service.http.listening import Tls, listen
+from tandem.service.server import DrainingServer, tls_of
+from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, make_engine
 
 HANDSHAKE = 0.3  # seconds

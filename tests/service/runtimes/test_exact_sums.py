@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from models.bundle import Bundle
-from service.runtimes import onnx
-
-BUNDLE = Path(__file__).resolve().parents[3] / "bundles" / "de-fr-en"
+from tandem.models.bundle import Bundle
+from tandem.service.runtimes import onnx
+from tests.shipped import SHIPPED
 
 
 @pytest.mark.parametrize(
@@ -43,5 +42,5 @@ def test_sums_are_made_exact_without_vnni_only(monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr(onnx, "session_options", noting)
     monkeypatch.setattr(onnx, "has_vnni", lambda: vnni)
-    onnx.OnnxGraphs(Bundle.load(BUNDLE), "int8", 1)
+    onnx.OnnxGraphs(Bundle.load(SHIPPED), "int8", 1)
     assert asked == [not vnni] * 2  # encode and step

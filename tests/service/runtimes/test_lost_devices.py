@@ -11,10 +11,10 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException  # type: ignore[import-untyped,unused-ignore]
 from structlog.testing import capture_logs
 
-from models.errors import DeviceLost
-from models.search import Array
-from service.engine import DecodingFailed
-from service.runtimes.onnx import OnnxGraphs
+from tandem.models.errors import DeviceLost
+from tandem.models.search import Array
+from tandem.service.engine import DecodingFailed
+from tandem.service.runtimes.onnx import OnnxGraphs
 from tests.service.engine.dispatchers import bench, job, plain
 from tests.service.support import PATIENCE, CopyGraphs
 
@@ -59,7 +59,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, device: str = "cu
     bundle = SimpleNamespace(
         path="de-en", graph_specs=lambda _: copying.specs, graph_path=lambda precision, graph: graph
     )
-    monkeypatch.setattr("service.runtimes.onnx._open", lambda path, threads, device: Session(path))
+    monkeypatch.setattr("tandem.service.runtimes.onnx._open", lambda path, threads, device: Session(path))
     return OnnxGraphs(cast("Any", bundle), "float32", 1, device)
 
 

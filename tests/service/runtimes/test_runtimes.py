@@ -11,13 +11,13 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import pytest
 
-from models.bundle import Bundle, Vocabularies, VocabularyFile, add_built
-from models.config import to_mapping
-from models.search import SearchOptions, translate_batch
-from service.app import create_app
-from service.ports import Extra
-from service.runtimes import Placement, open_graphs
-from service.settings import Settings
+from tandem.models.bundle import Bundle, Vocabularies, VocabularyFile, add_built
+from tandem.models.config import to_mapping
+from tandem.models.search import SearchOptions, translate_batch
+from tandem.service.app import create_app
+from tandem.service.ports import Extra
+from tandem.service.runtimes import Placement, open_graphs
+from tandem.service.settings import Settings
 from tests.service.support import running, tiny_bundle, tiny_vocabulary
 
 torch = pytest.importorskip("torch")
@@ -29,9 +29,9 @@ SOURCE, TRANSLATION = "one two three", "das haus ist alt"
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """A post-editor with random weights and TorchScript."""
-    from models.architectures.registry import build_model, load_config
-    from models.steps.loading import load_bundle_model, model_tensors
-    from training.export.torchscript import trace_graphs
+    from tandem.models.architectures.registry import build_model, load_config
+    from tandem.models.steps.loading import load_bundle_model, model_tensors
+    from tandem.training.export.torchscript import trace_graphs
 
     size = tiny_vocabulary().size
     keys = {"embedding": 8, "encoder_width": 8, "attention_width": 8, "decoder_width": 8, "strategy": "hierarchical"}
@@ -68,7 +68,7 @@ def runtime(request: pytest.FixtureRequest, bundle: Bundle) -> Runtime:
     """Each runtime, with the graphs that it runs."""
     runtime: Runtime = request.param
     if runtime == "onnx":
-        from training.export.bundle import add_precision
+        from tandem.training.export.bundle import add_precision
 
         add_precision(bundle.path, "float32")
     return runtime
@@ -80,11 +80,11 @@ def settings(path: Path, runtime: Runtime) -> Settings:
 
 def expected(bundle: Bundle, *texts: str) -> tuple[str, float]:
     """Text and score of PyTorch's best hypothesis, with the tokens that users never get left out."""
-    from models.steps.loading import load_bundle_model
-    from models.steps.torch_graphs import TorchGraphs
-    from service.bundles.served import ServedModel
-    from service.translation.plans import search_options
-    from service.translation.requests import DecodeRequest
+    from tandem.models.steps.loading import load_bundle_model
+    from tandem.models.steps.torch_graphs import TorchGraphs
+    from tandem.service.bundles.served import ServedModel
+    from tandem.service.translation.plans import search_options
+    from tandem.service.translation.requests import DecodeRequest
 
     model = ServedModel.of(bundle)
     options = search_options(DecodeRequest(q=texts, details=True), model, Settings())
@@ -120,9 +120,9 @@ async def test_two_languages_at_once(bundle: Bundle, runtime: Runtime, tmp_path:
 def test_torch_decodes_with_the_general_search_unless_an_extra_brings_one(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from models.steps.device_search import DeviceCounters, DeviceSearch, SearchRoom
-    from models.steps.torch_graphs import AnyModel, TorchGraphs
-    from service.runtimes import torch as runtime
+    from tandem.models.steps.device_search import DeviceCounters, DeviceSearch, SearchRoom
+    from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
+    from tandem.service.runtimes import torch as runtime
 
     class Own(DeviceSearch):
         def __init__(self, model: AnyModel, room: SearchRoom) -> None:

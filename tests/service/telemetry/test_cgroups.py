@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.telemetry.cgroups import affine_cores, cpu_quota, memory_limit, usable_cores
+from tandem.service.telemetry.cgroups import affine_cores, cpu_quota, memory_limit, usable_cores
 
 OURS = "proc/self/cgroup"
 V2 = "sys/fs/cgroup/cgroup.controllers"
@@ -111,7 +111,7 @@ def test_memory_limit(tmp_path: Path, files: dict[str, str], limit: int | None) 
 def test_usable_cores_are_whole_and_at_least_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, cores: int
 ) -> None:
-    monkeypatch.setattr("service.telemetry.cgroups.affine_cores", lambda: 8)
+    monkeypatch.setattr("tandem.service.telemetry.cgroups.affine_cores", lambda: 8)
     root = tree(tmp_path, {OURS: "0::/\n", V2: "", "sys/fs/cgroup/cpu.max": f"{quota} 100000"})
     assert usable_cores(root) == cores
 

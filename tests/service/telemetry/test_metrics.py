@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.http.test_operations import metrics
 from tests.service.support import Served, served
 
@@ -67,7 +67,7 @@ async def test_the_memory_of_a_gpu_is_shown_where_torch_uses_one(
         device_memory=lambda: {("cuda:0", "allocated"): 5},
         device_work=lambda: [("cuda:0", work), ("cuda:0", work)],  # two models on one device
     )
-    monkeypatch.setitem(sys.modules, "service.runtimes.torch", runtime)
+    monkeypatch.setitem(sys.modules, "tandem.service.runtimes.torch", runtime)
     found = await metrics(service.client)
     assert found["tandem_gpu_memory_bytes{device=cuda:0,kind=allocated}"] == 5
     assert found["tandem_device_steps_total{device=cuda:0,how=replayed}"] == 42
@@ -75,14 +75,14 @@ async def test_the_memory_of_a_gpu_is_shown_where_torch_uses_one(
     assert found["tandem_device_step_seconds_total{device=cuda:0}"] == 0.5
     assert found["tandem_device_routed_sentences_total{device=cuda:0,option=sampling}"] == 2
     assert found["tandem_device_unlisted_sentences_total{device=cuda:0}"] == 8
-    monkeypatch.delitem(sys.modules, "service.runtimes.torch")
+    monkeypatch.delitem(sys.modules, "tandem.service.runtimes.torch")
     assert not [name for name in await metrics(service.client) if "gpu" in name or "tandem_device" in name]
 
 
 def test_memory_is_asked_for_of_the_devices_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking any other would make this process take some of it."""
     torch = pytest.importorskip("torch")
-    from service.runtimes import torch as runtime
+    from tandem.service.runtimes import torch as runtime
 
     class Opened:
         device = torch.device("cuda:1")

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from models.bundle import Bundle
-from service.app import create_app
-from service.engine import Engine
-from service.settings import Settings
-from service.telemetry.metrics import TEXT_ROUTES, Metrics
+from tandem.models.bundle import Bundle
+from tandem.service.app import create_app
+from tandem.service.engine import Engine
+from tandem.service.settings import Settings
+from tandem.service.telemetry.metrics import TEXT_ROUTES, Metrics
 from tests.service.http.test_operations import exchange, metrics
 from tests.service.support import PATIENCE, Served, running, served
 
@@ -83,7 +83,7 @@ async def test_a_time_that_the_client_set_is_no_failure_of_ours(
 async def test_a_stream_that_breaks_off_has_failed_whatever_its_status(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.http.streaming.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("tandem.service.http.streaming.KEEP_ALIVE", 0.01)
     service.graphs.crash_step = service.bundle.source_vocabularies[0].encode("haus")[0]
     service.graphs.gate.clear()
 

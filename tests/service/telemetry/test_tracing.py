@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from models.bundle import Bundle
-from models.errors import ConfigError
-from service.http.tracing import Tracing, open_tracing, trace_to
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.service.http.tracing import Tracing, open_tracing, trace_to
+from tandem.service.settings import Settings
 from tests.service.support import Served, served, tiny_bundle
 
 pytest.importorskip("opentelemetry.sdk")
@@ -37,7 +37,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         made.append(trace_to(SimpleSpanProcessor(exporter)))
         return made[-1]
 
-    monkeypatch.setattr("service.app.open_tracing", open_in_memory)
+    monkeypatch.setattr("tandem.service.app.open_tracing", open_in_memory)
     yield exporter
     for one in made:
         one.close()
@@ -131,7 +131,7 @@ async def test_without_an_endpoint_there_is_nothing(
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     assert open_tracing(Settings()) is None
     program = (
-        "import sys, service.app, service.settings as s; service.app.create_app(s.Settings());"
+        "import sys, tandem.service.app, tandem.service.settings as s; tandem.service.app.create_app(s.Settings());"
         "sys.exit('opentelemetry.sdk' in sys.modules or 'opentelemetry.exporter' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0

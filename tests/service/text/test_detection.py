@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import Bundle
-from service.settings import Settings
-from service.text.detection import Detector, Guess
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
+from tandem.service.text.detection import Detector, Guess
 from tests.service.support import Served, assert_error, served
 
 SENTENCES = {
@@ -128,7 +128,7 @@ def test_letters_after_a_long_beginning_without_any_are_found(detector: Detector
 
 
 def test_the_model_is_loaded_once_by_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    from service.text import detection
+    from tandem.service.text import detection
 
     loaded: list[object] = []
     real = detection._Model

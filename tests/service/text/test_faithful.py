@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.faithful import ended_like, find_faults, to_hide
-from service.text.masking import Masked
-from service.text.protect import always_kept
+from tandem.service.text.faithful import ended_like, find_faults, to_hide
+from tandem.service.text.masking import Masked
+from tandem.service.text.protect import always_kept
 
 
 def masked(text: str) -> Masked:

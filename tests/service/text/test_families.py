@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.text.families import COPIED, NUMBERS, PLACEHOLDERS, find_families
-from service.text.protect import always_kept
+from tandem.service.text.families import COPIED, NUMBERS, PLACEHOLDERS, find_families
+from tandem.service.text.protect import always_kept
 
 FOUND = {
     "ICU message": "Sie haben ‹{count, plural, =0 {keine} one {# Nachricht von {name}} other {#}}›.",

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from models.vocabulary import WordVocabulary
-from service.text.foreign import Alphabet, find_foreign
-from service.text.masking import Hidden, Masked
-from service.text.spans import Span
+from tandem.models.vocabulary import WordVocabulary
+from tandem.service.text.foreign import Alphabet, find_foreign
+from tandem.service.text.masking import Hidden, Masked
+from tandem.service.text.spans import Span
 from tests.service.support import tiny_vocabulary
 
 TINY = Alphabet(tiny_vocabulary())

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import Training
-from models.text import normalise
-from service.app import create_app
-from service.settings import Settings
-from service.text.glossary import Glossary, capitalised, has_inner_capitals
+from tandem.models.bundle import Training
+from tandem.models.text import normalise
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
+from tandem.service.text.glossary import Glossary, capitalised, has_inner_capitals
 from tests.service.support import CopyGraphs, Served, assert_error, make_engine, running, tiny_bundle
 
 pytestmark = pytest.mark.anyio

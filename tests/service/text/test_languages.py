@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from models.bundle import Bundle
-from service.bundles.catalog import Catalog
-from service.errors import InvalidOption
-from service.text.languages import base_code, is_language_code, language_name, match_language
+from tandem.models.bundle import Bundle
+from tandem.service.bundles.catalog import Catalog
+from tandem.service.errors import InvalidOption
+from tandem.service.text.languages import base_code, is_language_code, language_name, match_language
 from tests.service.support import Served, assert_error, served, tiny_bundle
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.search import Array
-from service.app import create_app
-from service.settings import Settings
-from service.text.loops import MOST_LINKED, cut_loops
+from tandem.models.search import Array
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
+from tandem.service.text.loops import MOST_LINKED, cut_loops
 from tests.service.support import CopyGraphs, make_engine, running, tiny_bundle
 
 

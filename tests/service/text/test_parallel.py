@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.parallel import ParallelDocument
+from tandem.service.text.parallel import ParallelDocument
 
 LANGUAGES = ("de", "en")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from service.text.masking import Hidden, Masked
-from service.text.placeholders import found_parts, restored
-from service.text.protect import Protector
-from service.text.spans import Span
+from tandem.service.text.masking import Hidden, Masked
+from tandem.service.text.placeholders import found_parts, restored
+from tandem.service.text.protect import Protector
+from tandem.service.text.spans import Span
 
 NAMES = ("⟨ph0⟩", "⟨ph1⟩")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.text.segmentation import split_sentences
+from tandem.service.text.segmentation import split_sentences
 
 ABBREVIATIONS = {
     "de": """z. B.|z.B.|d. h.|d.h.|u. a.|i. d. R.|z. T.|v. a.|s. o.|bzw.|ca.|evtl.|ggf.|inkl.|zzgl.|vgl.|Dr.|Prof.|Nr.

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from models.text import normalise
-from service.text.layout import Document, is_translatable
-from service.text.splitting import cut_to_limit, pack_sentences, split_long
+from tandem.models.text import normalise
+from tandem.service.text.layout import Document, is_translatable
+from tandem.service.text.splitting import cut_to_limit, pack_sentences, split_long
 
 LANGUAGES = st.sampled_from(["de", "en", "fr", "ja", "zh", "pt-BR", "xx"])
 PROSE = st.text(st.sampled_from("aZäß é.!?,;:- \n\t\"'«»()12。、あ😀\u0301\u200d\ufe0f\u2028\u00a0*>#"), max_size=200)

@@ -16,24 +16,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import Bundle
-from models.search import Array, GraphSpec, Hypothesis, SearchOptions, TensorSpec
-from models.translation.rendering import Renderer, TargetForm
-from models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
-from service.app import create_app
-from service.bundles.catalog import Route
-from service.bundles.loading import build_engine
-from service.bundles.served import ServedModel
-from service.engine import Engine, Job
-from service.settings import Settings
-from service.text.foreign import Alphabet
-from service.text.locating import locate
-from service.text.spans import Span
-from service.translation import writing
-from service.translation.alignment import Alignment, align_sources
-from service.translation.candidates import Candidate
-from service.translation.requests import DecodeRequest
-from service.translation.writing import MAX_WEIGHTS, SentenceWriter
+from tandem.models.bundle import Bundle
+from tandem.models.search import Array, GraphSpec, Hypothesis, SearchOptions, TensorSpec
+from tandem.models.translation.rendering import Renderer, TargetForm
+from tandem.models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
+from tandem.service.app import create_app
+from tandem.service.bundles.catalog import Route
+from tandem.service.bundles.loading import build_engine
+from tandem.service.bundles.served import ServedModel
+from tandem.service.engine import Engine, Job
+from tandem.service.settings import Settings
+from tandem.service.text.foreign import Alphabet
+from tandem.service.text.locating import locate
+from tandem.service.text.spans import Span
+from tandem.service.translation import writing
+from tandem.service.translation.alignment import Alignment, align_sources
+from tandem.service.translation.candidates import Candidate
+from tandem.service.translation.requests import DecodeRequest
+from tandem.service.translation.writing import MAX_WEIGHTS, SentenceWriter
 from tests.service.support import (
     LINES,
     CopyGraphs,
@@ -44,9 +44,9 @@ from tests.service.support import (
     tiny_bundle,
     tiny_vocabulary,
 )
+from tests.shipped import SHIPPED
 
 VOCABULARY = tiny_vocabulary()
-BUNDLES = Path(__file__).parents[3] / "bundles"
 
 
 def pieces_of(text: str) -> list[str]:
@@ -388,9 +388,9 @@ SENTENCES = {
 
 @pytest.fixture(scope="module")
 def trained() -> Engine:
-    if not (BUNDLES / "de-fr-en" / "manifest.json").exists():
+    if not (SHIPPED / "manifest.json").exists():
         pytest.skip("needs the bundle bundles/de-fr-en")
-    return build_engine(Settings(bundles=(BUNDLES / "de-fr-en",)))
+    return build_engine(Settings(bundles=(SHIPPED,)))
 
 
 @pytest.mark.parametrize(("source", "expected"), SENTENCES.items())

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, served, tiny_bundle
 
 pytestmark = pytest.mark.anyio
@@ -108,8 +108,8 @@ async def test_a_stream_has_the_extract_as_an_event(choosy: Served) -> None:
 
 
 def test_the_shipped_model_knows_abstracts_from_other_text() -> None:
-    from service.bundles.served import ServedModel
-    from service.translation.extracts import is_made_for
+    from tandem.service.bundles.served import ServedModel
+    from tandem.service.translation.extracts import is_made_for
 
     bundle = Bundle.load(Path(__file__).parents[3] / "bundles" / "arxiv-title")
     model = ServedModel.of(bundle)

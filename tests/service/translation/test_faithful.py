@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from service.app import create_app
-from service.settings import Settings
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
 from tests.service.support import CopyGraphs, make_engine, running, tiny_bundle
 
 pytestmark = pytest.mark.anyio

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
-from models.bundle import Bundle
-from service.app import create_app
-from service.bundles.loading import build_engine
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.app import create_app
+from tandem.service.bundles.loading import build_engine
+from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, running, served
 from tests.service.text.test_html import SOUP, elements, is_nested, tags, tidy
+from tests.shipped import SHIPPED
 
 pytestmark = pytest.mark.anyio
 
@@ -99,7 +99,7 @@ async def test_too_much_markup_is_refused_by_name(bundles: dict[str, Bundle]) ->
 
 async def test_a_small_page_keeps_its_markup_with_the_shipped_model() -> None:
     """Every tag once, well nested, nothing invented, and what is not text as it was."""
-    folder = Path(__file__).parents[3] / "bundles" / "de-fr-en"
+    folder = SHIPPED
     settings = Settings(bundles=(folder,), workers=1, shutdown_timeout=5)
     async with running(create_app(settings, build_engine(settings))) as client:
         fields = {"q": PAGE, "source": "de", "target": "en", "format": "html", "alternatives": 1, "beam_size": 3}

@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.bundle import Bundle, ImportedFrom, Limits, Manifest, Training, Vocabularies, VocabularyFile, write_bundle
-from models.search import SearchOptions
-from models.vocabulary import MappedVocabulary
+from tandem.models.bundle import (
+    Bundle,
+    ImportedFrom,
+    Limits,
+    Manifest,
+    Training,
+    Vocabularies,
+    VocabularyFile,
+    write_bundle,
+)
+from tandem.models.search import SearchOptions
+from tandem.models.vocabulary import MappedVocabulary
 from tests.models.vocabulary.published import pieces, sentencepiece_model
 from tests.service.support import LINES, served
 

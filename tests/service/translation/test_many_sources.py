@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from models.bundle import Bundle
-from models.vocabulary import SentencePieceVocabulary
-from service import errors
-from service.bundles.catalog import Catalog
-from service.bundles.served import ServedModel, Tokeniser
-from service.engine import Engine
-from service.errors import InvalidOption, ServiceError, TooLarge
-from service.http.errors import reply_for
-from service.settings import Settings
-from service.translation.requests import TranslateTask, check_size
+from tandem.models.bundle import Bundle
+from tandem.models.vocabulary import SentencePieceVocabulary
+from tandem.service import errors
+from tandem.service.bundles.catalog import Catalog
+from tandem.service.bundles.served import ServedModel, Tokeniser
+from tandem.service.engine import Engine
+from tandem.service.errors import InvalidOption, ServiceError, TooLarge
+from tandem.service.http.errors import reply_for
+from tandem.service.settings import Settings
+from tandem.service.translation.requests import TranslateTask, check_size
 from tests.service.support import Served, copying, served, tiny_bundle
 
 TEXT = " - Wo ist der Bahnhof heute? Guten Morgen.\n\nDas Haus ist gross"

@@ -13,18 +13,19 @@ from typing import Any
 import httpx
 import pytest
 
-from models.bundle import Bundle, Limits, Training
-from models.search import Array
-from service.app import create_app
-from service.bundles.catalog import Catalog
-from service.bundles.loading import build_engine
-from service.engine import Engine
-from service.errors import PairNotServed
-from service.settings import Settings
+from tandem.models.bundle import Bundle, Limits, Training
+from tandem.models.search import Array
+from tandem.service.app import create_app
+from tandem.service.bundles.catalog import Catalog
+from tandem.service.bundles.loading import build_engine
+from tandem.service.engine import Engine
+from tandem.service.errors import PairNotServed
+from tandem.service.settings import Settings
 from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle, tiny_vocabulary, until
 from tests.service.text.test_html import elements, tags
 from tests.service.translation.test_alignment import AligningGraphs
 from tests.service.translation.test_html_requests import PAGE
+from tests.shipped import SHIPPED
 
 pytestmark = pytest.mark.anyio
 VOCABULARY = tiny_vocabulary()
@@ -255,7 +256,7 @@ def test_the_way_is_the_best_that_is_allowed(
 
 async def test_the_shipped_model_translates_between_french_and_german() -> None:
     """Through English, by itself twice; of what is not reached the message says what is, and by which way."""
-    bundle = Path(__file__).parents[3] / "bundles" / "de-fr-en"
+    bundle = SHIPPED
     page = "<p>Où est <a href='/g'>la gare</a>, {nom} ? J'ai un <b>petit chien</b> et un chat.</p>"
     fields = {"q": page, "source": "fr", "target": "de", "format": "html", "protect": ["placeholders"]}
     back = {"q": "Wo ist der Bahnhof? Ich habe eine Katze.", "source": "de", "target": "fr"}

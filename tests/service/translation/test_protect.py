@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bundle import Bundle, Training
-from service.app import create_app
-from service.errors import InvalidOption
-from service.settings import Settings
-from service.text import protect
-from service.text.masking import Hidden, Masked, merge
-from service.text.protect import Protector, always_kept, literals
-from service.text.spans import Span
+from tandem.models.bundle import Bundle, Training
+from tandem.service.app import create_app
+from tandem.service.errors import InvalidOption
+from tandem.service.settings import Settings
+from tandem.service.text import protect
+from tandem.service.text.masking import Hidden, Masked, merge
+from tandem.service.text.protect import Protector, always_kept, literals
+from tandem.service.text.spans import Span
 from tests.service.support import CopyGraphs, Served, assert_error, make_engine, running, served, tiny_bundle
 
 pytestmark = pytest.mark.anyio

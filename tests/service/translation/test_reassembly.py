@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from models.bundle import Bundle
-from models.text import BIDI, normalise
-from service.settings import Settings
-from service.text.layout import Document
+from tandem.models.bundle import Bundle
+from tandem.models.text import BIDI, normalise
+from tandem.service.settings import Settings
+from tandem.service.text.layout import Document
 from tests.service.support import served
 
 pytestmark = pytest.mark.anyio

@@ -18,12 +18,12 @@ import httpx
 import numpy as np
 import pytest
 
-from models.bundle import Limits, Training
-from models.search import Array
-from service.app import create_app
-from service.bundles.catalog import Catalog
-from service.engine import Engine
-from service.settings import Settings
+from tandem.models.bundle import Limits, Training
+from tandem.models.search import Array
+from tandem.service.app import create_app
+from tandem.service.bundles.catalog import Catalog
+from tandem.service.engine import Engine
+from tandem.service.settings import Settings
 from tests.service.support import CopyGraphs, assert_error, copying, make_engine, running, tiny_bundle, tiny_vocabulary
 from tests.service.translation.test_alignment import AligningGraphs
 

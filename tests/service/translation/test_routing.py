@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import Bundle
+from tandem.models.bundle import Bundle
 from tests.service.support import Served, assert_error, served, tiny_bundle
 
 pytestmark = pytest.mark.anyio

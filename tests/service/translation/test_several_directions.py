@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.vocabulary import EOS
+from tandem.models.vocabulary import EOS
 from tests.service.support import Served, assert_error, served, tiny_bundle
 
 pytestmark = pytest.mark.anyio

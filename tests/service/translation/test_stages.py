@@ -7,14 +7,14 @@ from typing import Literal
 
 import pytest
 
-from models.bundle import Bundle
-from service.bundles.catalog import Route
-from service.bundles.served import ServedModel
-from service.settings import Settings
-from service.text.masking import Masked
-from service.translation.plans import make_stages
-from service.translation.requests import TranslateTask
-from service.translation.stages import (
+from tandem.models.bundle import Bundle
+from tandem.service.bundles.catalog import Route
+from tandem.service.bundles.served import ServedModel
+from tandem.service.settings import Settings
+from tandem.service.text.masking import Masked
+from tandem.service.translation.plans import make_stages
+from tandem.service.translation.requests import TranslateTask
+from tandem.service.translation.stages import (
     LONGEST_KNOWN,
     Recalled,
     StagedSentence,
@@ -82,7 +82,9 @@ def test_of_long_sentences_nobody_is_asked() -> None:
 @pytest.fixture
 def signing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that has one stage, whatever extras there are."""
-    monkeypatch.setattr("service.translation.plans.stage_makers", lambda: {"rewriting": lambda way: Signed(" haus")})
+    monkeypatch.setattr(
+        "tandem.service.translation.plans.stage_makers", lambda: {"rewriting": lambda way: Signed(" haus")}
+    )
 
 
 @pytest.mark.anyio
@@ -117,7 +119,7 @@ async def test_stages_are_told_what_a_request_refuses(
         told.add(way.refused)
         return Signed("")
 
-    monkeypatch.setattr("service.translation.plans.stage_makers", lambda: {"rewriting": make})
+    monkeypatch.setattr("tandem.service.translation.plans.stage_makers", lambda: {"rewriting": make})
     async with served({"de-en": bundles["de-en"]}) as running:
         assert (await running.translate("das", **fields)).status_code == 200
     assert told == {frozenset(name for name, wanted in fields.items() if not wanted)}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import Bundle, Limits
-from models.search import SearchOptions
-from service.settings import Settings
+from tandem.models.bundle import Bundle, Limits
+from tandem.models.search import SearchOptions
+from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, served, tiny_bundle
 
 pytestmark = pytest.mark.anyio
@@ -123,7 +123,7 @@ async def test_a_text_in_another_language_is_refused_unless_its_language_is_name
 
 @pytest.mark.slow
 async def test_the_shipped_model_summarizes_ten_thousand_words(request: pytest.FixtureRequest) -> None:
-    from service.app import create_app
+    from tandem.service.app import create_app
     from tests.service.support import running
 
     folder = Path(request.config.rootpath) / "bundles" / "arxiv-title"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.support import Served, served
 
 pytestmark = pytest.mark.anyio

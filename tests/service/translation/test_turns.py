@@ -8,8 +8,8 @@ import threading
 import pytest
 from starlette.requests import HTTPConnection
 
-from service.http.credentials import sender_of
-from service.translation.turns import TurnThreads
+from tandem.service.http.credentials import sender_of
+from tandem.service.translation.turns import TurnThreads
 from tests.service.support import PATIENCE
 
 pytestmark = pytest.mark.anyio

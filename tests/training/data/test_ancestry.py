@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import SCRATCH, Corpus, Training
-from models.errors import CheckpointError
-from training.data.ancestry import FILE, merged_corpora, read_ancestry, together, write_ancestry
+from tandem.models.bundle import SCRATCH, Corpus, Training
+from tandem.models.errors import CheckpointError
+from tandem.training.data.ancestry import FILE, merged_corpora, read_ancestry, together, write_ancestry
 
 ONE, TWO = (Corpus(name, "MIT", "Zoë", "https://example.org/", 10) for name in ("one", "two"))
 

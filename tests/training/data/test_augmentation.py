@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 import torch
 
-from models.errors import ConfigError
-from models.vocabulary import EOS, SentencePieceVocabulary, Vocabulary
+from tandem.models.errors import ConfigError
+from tandem.models.vocabulary import EOS, SentencePieceVocabulary, Vocabulary
+from tandem.training.data.augmentation import Augmentation, load_augmentation
+from tandem.training.data.batches import collate
+from tandem.training.data.config import AugmentationConfig, CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
+from tandem.training.data.dataset import PreparedData, load_vocabularies
+from tandem.training.data.plans import BatchPlan
+from tandem.training.data.prepare import prepare
+from tandem.training.data.stream import Stream
+from tandem.training.parallel import Processes
+from tandem.training.recipe import Recipe
 from tests.training.toy import write_lines
-from training.data.augmentation import Augmentation, load_augmentation
-from training.data.batches import collate
-from training.data.config import AugmentationConfig, CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
-from training.data.dataset import PreparedData, load_vocabularies
-from training.data.plans import BatchPlan
-from training.data.prepare import prepare
-from training.data.stream import Stream
-from training.parallel import Processes
-from training.recipe import Recipe
 
 GERMAN = ["Der", "Hund", "Katze", "Bahnhof", "läuft", "sieht", "gross", "kleine", "und", "mit,", "von", "heute!"]
 ENGLISH = ["The", "dog", "cat", "station", "runs", "sees", "big", "small", "and", "with,", "of", "today!"]
@@ -120,7 +120,7 @@ def test_the_target_has_a_rate_of_its_own(plain: Path) -> None:
 
 
 def test_a_pair_is_a_function_of_seed_epoch_and_number(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.data.augmentation.BLOCK", 64)
+    monkeypatch.setattr("tandem.training.data.augmentation.BLOCK", 64)
     augment, data, _ = load(plain, bpe_dropout_source=0.3, noise=NoiseConfig(0.2, 0.2, 0.2))
 
     def tokens(augmentation: Augmentation, pairs: Sequence[int], epoch: int) -> list[list[int]]:

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
+from tandem.training.data.batches import collate
+from tandem.training.data.dataset import PreparedData, TokenArray
+from tandem.training.data.plans import BatchPlan, plan_epoch
+from tandem.training.data.prefetch import prefetch
 from tests.training.toy import padded_tokens
-from training.data.batches import collate
-from training.data.dataset import PreparedData, TokenArray
-from training.data.plans import BatchPlan, plan_epoch
-from training.data.prefetch import prefetch
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=80)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from models.config import load_dataclass, to_mapping
-from models.errors import ConfigError
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from tandem.models.config import load_dataclass, to_mapping
+from tandem.models.errors import ConfigError
+from tandem.training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 
 CORPUS = CorpusConfig("toy", ("toy/{split}.de",), "toy/{split}.en", "CC0", "nobody")
 

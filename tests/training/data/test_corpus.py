@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import CorpusError
-from training.data.corpus import file_digest, parallel_chunks, read_lines, read_parallel
+from tandem.models.errors import CorpusError
+from tandem.training.data.corpus import file_digest, parallel_chunks, read_lines, read_parallel
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])

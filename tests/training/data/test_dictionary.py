@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from models.vocabulary.dictionary import Dictionary
+from tandem.models.vocabulary.dictionary import Dictionary
+from tandem.training.data import alignment
+from tandem.training.data.alignment import aligned_words, build_dictionary
 from tests.training.toy import random_bitext
-from training.data import alignment
-from training.data.alignment import aligned_words, build_dictionary
 
 LEXICON = {f"wort{n}": f"word{n}" for n in range(40)}
 bitext = partial(random_bitext, LEXICON, 300, names=50)

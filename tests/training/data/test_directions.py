@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.errors import ConfigError, VocabularyError
-from models.vocabulary import TaggedVocabulary, train_sentencepiece
+from tandem.models.errors import ConfigError, VocabularyError
+from tandem.models.vocabulary import TaggedVocabulary, train_sentencepiece
+from tandem.training.data.config import CorpusConfig, DataConfig, VocabularyConfig
+from tandem.training.data.dataset import PreparedData, load_vocabularies, text_path
+from tandem.training.data.directions import directed_corpora, reserved_languages, translated_pairs
+from tandem.training.data.prepare import prepare
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.recipe import Recipe
 from tests.training.toy import write_lines
-from training.data.config import CorpusConfig, DataConfig, VocabularyConfig
-from training.data.dataset import PreparedData, load_vocabularies, text_path
-from training.data.directions import directed_corpora, reserved_languages, translated_pairs
-from training.data.prepare import prepare
-from training.data.summary import PreparedSummary
-from training.recipe import Recipe
 
 WORDS = {"de": ["hund", "katze", "haus", "tag"], "en": ["dog", "cat", "house", "day"], "fr": ["a", "b", "c", "d"]}
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import ConfigError, VocabularyError
-from models.vocabulary import EDITS, train_sentencepiece
-from models.vocabulary.dictionary import Dictionary
-from models.vocabulary.edits import Operations, apply
+from tandem.models.errors import ConfigError, VocabularyError
+from tandem.models.vocabulary import EDITS, train_sentencepiece
+from tandem.models.vocabulary.dictionary import Dictionary
+from tandem.models.vocabulary.edits import Operations, apply
+from tandem.training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from tandem.training.data.dataset import PreparedData, load_dictionary, load_vocabularies
+from tandem.training.data.prepare import prepare
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.data.vocabularies import most_frequent_words
 from tests.training.toy import write_lines
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.data.dataset import PreparedData, load_dictionary, load_vocabularies
-from training.data.prepare import prepare
-from training.data.summary import PreparedSummary
-from training.data.vocabularies import most_frequent_words
 
 WORDS = ["das", "haus", "ist", "gross", "klein", "und", "rot", "maus", "läuft", "heute"]
 ENGLISH = [f"the{word}" for word in WORDS]

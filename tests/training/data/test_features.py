@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.errors import ConfigError, CorpusError
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.training.data.batches import collate
+from tandem.training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from tandem.training.data.dataset import PreparedData, load_sources, load_vocabularies, open_features, text_path
+from tandem.training.data.features import FeatureArray, map_features, read_columns
+from tandem.training.data.plans import plan_epoch
+from tandem.training.data.prepare import prepare
+from tandem.training.data.summary import PreparedSummary
 from tests.training.toy import write_lines
-from training.data.batches import collate
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.data.dataset import PreparedData, load_sources, load_vocabularies, open_features, text_path
-from training.data.features import FeatureArray, map_features, read_columns
-from training.data.plans import plan_epoch
-from training.data.prepare import prepare
-from training.data.summary import PreparedSummary
 
 VECTORS, WIDTH = 3, 4
 CORPUS = CorpusConfig("toy", ("toy/{split}.de", "toy/{split}.npy"), "toy/{split}.en", "CC0", "nobody")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data.config import FilterConfig
-from training.data.filters import PairFilter
+from tandem.training.data.config import FilterConfig
+from tandem.training.data.filters import PairFilter
 
 
 def test_every_reason_once() -> None:

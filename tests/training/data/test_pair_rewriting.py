@@ -8,20 +8,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
 
-from models.errors import ConfigError
-from models.text import as_read, normalise
-from training.data import borders, copyables, names
-from training.data.borders import Texts
-from training.data.config import AugmentationConfig
-from training.data.rewriting import PairRewriter, capitalised
-from training.data.substitution import substituted
+from tandem.models.errors import ConfigError
+from tandem.models.text import as_read, normalise
+from tandem.training.data import borders, copyables, names
+from tandem.training.data.borders import Texts
+from tandem.training.data.config import AugmentationConfig
+from tandem.training.data.rewriting import PairRewriter, capitalised
+from tandem.training.data.substitution import substituted
+from tests.shipped import ROOT
 
-ROOT = Path(__file__).parents[3]
 MAKERS = (copyables.number, copyables.identifier, copyables.slot, copyables.emoji, names.name)
 PAIR = ("Wir haben 3 Hunde in Boston gesehen.", "We saw 3 dogs in Boston.")
 LABEL = ("Datei öffnen", "Open file")
@@ -99,7 +98,7 @@ def test_without_faker_an_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
 def test_names_are_drawn_alike_in_every_process() -> None:
     """Some of Faker's lists come from sets, whose order depends on the process."""
     draw = "print([names.name(random) for _ in range(3000)])"
-    code = f"from random import Random; from training.data import names; random = Random(1); {draw}"
+    code = f"from random import Random; from tandem.training.data import names; random = Random(1); {draw}"
     printed = {
         subprocess.run(
             [sys.executable, "-c", code],

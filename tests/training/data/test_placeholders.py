@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data.placeholders import NameFinder, choose_placeholders
+from tandem.training.data.placeholders import NameFinder, choose_placeholders
 
 PLACEHOLDER = re.compile(r"⟨ph\d+⟩")
 FILLER = (["der hund von heute war gut", "in der stadt"], ["the dog of today was good", "in the town"])
@@ -91,7 +91,7 @@ def test_names_are_told_from_nouns() -> None:
 
 
 def test_names_are_found_in_a_part_of_very_much_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.data.placeholders.MOST_LINES", 2)
+    monkeypatch.setattr("tandem.training.data.placeholders.MOST_LINES", 2)
     columns = [["Haus", "Tom", "haus", "Eva"]] * 2  # the first and the third line are looked at
     assert not NameFinder(columns).is_name("Haus")
     assert not NameFinder([["Haus", "haus", "Haus", "haus"]]).is_name("haus")

@@ -11,14 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.errors import ConfigError, CorpusError, VocabularyError
-from models.text import as_read, normalise
-from models.vocabulary import MappedVocabulary, Vocabulary, train_sentencepiece
+from tandem.models.errors import ConfigError, CorpusError, VocabularyError
+from tandem.models.text import as_read, normalise
+from tandem.models.vocabulary import MappedVocabulary, Vocabulary, train_sentencepiece
+from tandem.training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
+from tandem.training.data.dataset import (
+    PreparedData,
+    TokenArray,
+    TokenWriter,
+    load_vocabularies,
+    text_path,
+    vocabulary_digest,
+)
+from tandem.training.data.prepare import prepare
+from tandem.training.data.summary import PreparedSummary
 from tests.models.vocabulary.test_bytepairs import VOCABULARY as BYTE_PAIRS
-from training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
-from training.data.dataset import PreparedData, TokenArray, TokenWriter, load_vocabularies, text_path, vocabulary_digest
-from training.data.prepare import prepare
-from training.data.summary import PreparedSummary
 
 GERMAN = ["der", "hund", "katze", "haus", "läuft", "sieht", "groß", "klein", "und", "mit", "von", "heute"]
 ENGLISH = ["the", "dog", "cat", "house", "runs", "sees", "big", "small", "and", "with", "of", "today"]
@@ -152,9 +159,9 @@ def test_reading_and_writing_in_pieces_changes_nothing(root: Path, monkeypatch: 
     whole = make(root, config)
     out = root.parent / "out"
     before = {path: path.read_bytes() for path in out.glob("*.npy")}
-    monkeypatch.setattr("training.data.prepare.CHUNK", 64)
-    monkeypatch.setattr("training.data.spool.CHUNK", 7)
-    monkeypatch.setattr("training.data.dataset._WRITTEN_AT_ONCE", 50)
+    monkeypatch.setattr("tandem.training.data.prepare.CHUNK", 64)
+    monkeypatch.setattr("tandem.training.data.spool.CHUNK", 7)
+    monkeypatch.setattr("tandem.training.data.dataset._WRITTEN_AT_ONCE", 50)
     pieces = make(root, config, force=True)
     assert replace(pieces, seconds=whole.seconds) == whole
     assert whole.splits["train"].dropped == {"duplicate": 70, "empty": 1}

@@ -19,20 +19,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.errors import CorpusError
+from tandem.models.errors import CorpusError
+from tandem.training.data import rewriters, stream
+from tandem.training.data.augmentation import Augmentation, load_augmentation, with_texts
+from tandem.training.data.config import AugmentationConfig, CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
+from tandem.training.data.dataset import PreparedData
+from tandem.training.data.features import FeatureArray
+from tandem.training.data.prepare import prepare
+from tandem.training.data.rewriters import RewriterDied, Rewriters, ShardRewriter, parts_of, rewriters_here
+from tandem.training.data.stream import Group, Stream
+from tandem.training.parallel import Processes
+from tandem.training.recipe import Recipe
+from tests.shipped import ROOT
 from tests.training.toy import write_lines
-from training.data import rewriters, stream
-from training.data.augmentation import Augmentation, load_augmentation, with_texts
-from training.data.config import AugmentationConfig, CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
-from training.data.dataset import PreparedData
-from training.data.features import FeatureArray
-from training.data.prepare import prepare
-from training.data.rewriters import RewriterDied, Rewriters, ShardRewriter, parts_of, rewriters_here
-from training.data.stream import Group, Stream
-from training.parallel import Processes
-from training.recipe import Recipe
 
-ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0  # seconds after which a test that waits for something has failed
 PAIRS = 5600  # five and a half blocks: three shards of two, the last one not full
 CONFIG = DataConfig(

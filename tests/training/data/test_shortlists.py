@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from models.errors import ConfigError, CorpusError
-from models.search import Array
-from models.search.shortlist import Shortlist
-from models.vocabulary import (
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.models.search import Array
+from tandem.models.search.shortlist import Shortlist
+from tandem.models.vocabulary import (
     DELETE,
     EOS,
     KEEP,
@@ -20,9 +20,9 @@ from models.vocabulary import (
     WordVocabulary,
     train_sentencepiece,
 )
+from tandem.training.data import alignment
+from tandem.training.data.shortlists import always_listed, build_shortlist, coverage, encode, likely_targets
 from tests.training.toy import random_bitext
-from training.data import alignment
-from training.data.shortlists import always_listed, build_shortlist, coverage, encode, likely_targets
 
 LEXICON = {f"wort{number}": f"word{number}" for number in range(30)}
 NAMES = tuple(f"Name{number}" for number in range(5))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data import spool
-from training.data.spool import Spool
+from tandem.training.data import spool
+from tandem.training.data.spool import Spool
 
 LINES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=7)
 

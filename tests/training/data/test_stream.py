@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tandem.training.data import stream
+from tandem.training.data.augmentation import Augmentation
+from tandem.training.data.batches import collate
+from tandem.training.data.dataset import PreparedData, TokenArray
+from tandem.training.data.features import FeatureArray
+from tandem.training.data.plans import BatchPlan, plan_epoch
+from tandem.training.data.stream import Group, Stream, share_out
+from tandem.training.parallel import Processes
 from tests.training.toy import DATA, padded_tokens
-from training.data import stream
-from training.data.augmentation import Augmentation
-from training.data.batches import collate
-from training.data.dataset import PreparedData, TokenArray
-from training.data.features import FeatureArray
-from training.data.plans import BatchPlan, plan_epoch
-from training.data.stream import Group, Stream, share_out
-from training.parallel import Processes
 
 LIMITS: dict[str, Any] = {"seed": 3, "max_tokens": 60}
 

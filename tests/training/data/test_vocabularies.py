@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from training.data.config import VocabularyConfig
-from training.data.vocabularies import train_vocabularies
+from tandem.training.data.config import VocabularyConfig
+from tandem.training.data.vocabularies import train_vocabularies
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -13,7 +13,7 @@ def test_very_much_text_is_sampled(monkeypatch: pytest.MonkeyPatch, joint: bool)
     columns = [[f"s{index}" for index in range(40)], [f"t{index}" for index in range(40)]]
     config = VocabularyConfig(kind="word", size=200, joint=joint)
     everything = train_vocabularies(columns, config, languages=("de", "en"), seed=1)
-    monkeypatch.setattr("training.data.vocabularies.MOST_LINES", 30)
+    monkeypatch.setattr("tandem.training.data.vocabularies.MOST_LINES", 30)
     source, target = train_vocabularies(columns, config, languages=("de", "en"), seed=1)
     words = [
         {word for word in column if vocabulary.encode(word) != [vocabulary.unk]}

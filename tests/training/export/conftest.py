@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.architectures.registry import ARCHITECTURES, build_model
-from models.bundle import Bundle
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
+from tandem.models.architectures.registry import ARCHITECTURES, build_model
+from tandem.models.bundle import Bundle
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import AnyModel, GraphModule, graph_modules
+from tandem.training.checkpoint import TrainingProgress
+from tandem.training.data.dataset import load_vocabularies, text_path
+from tandem.training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle
+from tandem.training.export.ensemble import Assembly, ensemble_bundle
+from tandem.training.recipe import Recipe
 from tests.models.architectures.examples import LEARNERS
 from tests.training.export.support import OnnxGraphs, ScriptGraphs
 from tests.training.toy import toy_recipe
-from training.checkpoint import TrainingProgress
-from training.data.dataset import load_vocabularies, text_path
-from training.export.bundle import TORCHSCRIPT, Shipping, add_precision, export_bundle
-from training.export.ensemble import Assembly, ensemble_bundle
-from training.recipe import Recipe
 
 
 @dataclass(frozen=True)

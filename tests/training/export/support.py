@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from models.search.graphs import Array, GraphSpecs
-from models.steps.torch_graphs import GraphModule
-from training.export.onnx_graphs import sample_inputs
+from tandem.models.search.graphs import Array, GraphSpecs
+from tandem.models.steps.torch_graphs import GraphModule
+from tandem.training.export.onnx_graphs import sample_inputs
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when the library loads
 

@@ -12,17 +12,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.architectures.ensemble import Ensemble
-from models.architectures.protocol import Seq2SeqModel
-from models.architectures.registry import ARCHITECTURES, build_model
-from models.bundle import Bundle
-from models.errors import BundleError, ConfigError, CorpusError
-from models.steps.loading import load_bundle_model, model_tensors
-from models.steps.torch_graphs import AnyModel
+from tandem.models.architectures.ensemble import Ensemble
+from tandem.models.architectures.protocol import Seq2SeqModel
+from tandem.models.architectures.registry import ARCHITECTURES, build_model
+from tandem.models.bundle import Bundle
+from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.training.checkpoint import TrainingProgress, load_into, load_model_tensors, save_checkpoint
+from tandem.training.export.bundle import Shipping, add_precision, export_bundle, rounded
+from tandem.training.recipe import recipe_mapping
 from tests.training.export.conftest import Exported
-from training.checkpoint import TrainingProgress, load_into, load_model_tensors, save_checkpoint
-from training.export.bundle import Shipping, add_precision, export_bundle, rounded
-from training.recipe import recipe_mapping
 
 
 def test_manifest_tells_recipe_and_data(one: Exported) -> None:
@@ -101,7 +101,7 @@ def test_unknown_precision_is_refused(one: Exported, prepared: Path, tmp_path: P
 
 
 def test_eight_bits_need_text(one: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.export.bundle.export_graphs", lambda model: ({}, {}))
+    monkeypatch.setattr("tandem.training.export.bundle.export_graphs", lambda model: ({}, {}))
     with pytest.raises(CorpusError, match="calibrated on text"):
         add_precision(one.bundle.path, "int8")
 

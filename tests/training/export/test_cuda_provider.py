@@ -12,14 +12,14 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from models.bundle import BUILT, Bundle
-from models.errors import ConfigError
-from models.search import OfflineDecoder, SearchOptions
-from models.search.offline import NBest
-from service.runtimes import Placement, open_graphs
-from service.runtimes.onnx import OnnxGraphs
+from tandem.models.bundle import BUILT, Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import OfflineDecoder, SearchOptions
+from tandem.models.search.offline import NBest
+from tandem.service.runtimes import Placement, open_graphs
+from tandem.service.runtimes.onnx import OnnxGraphs
+from tandem.training.export.bundle import add_precision
 from tests.training.export.conftest import Exported
-from training.export.bundle import add_precision
 
 OPTIONS = SearchOptions(beam_size=3, n_best=3, max_length=14, attention=True)
 LENGTHS = (9, 2, 7, 3, 3, 11, 4, 2, 6, 5)

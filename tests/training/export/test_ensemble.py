@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 import torch
 
-from models.bundle import Bundle
-from models.errors import BundleError, ConfigError, CorpusError
-from models.search import translate_batch
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import TorchGraphs
-from models.vocabulary import WordVocabulary
-from service.app import create_app
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.models.search import translate_batch
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.vocabulary import WordVocabulary
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
+from tandem.training.export.ensemble import Assembly, ensemble, ensemble_bundle
 from tests.models.architectures.examples import LEARNERS, batch, sentences, targets
 from tests.training.export.conftest import Exported
 from tests.training.toy import toy_recipe, toy_trainer
-from training.export.ensemble import Assembly, ensemble, ensemble_bundle
 
 pytestmark = pytest.mark.slow  # three exports
 MEMBERS = [member["architecture"] for member in LEARNERS["ensemble"]["members"]]
@@ -89,7 +89,7 @@ def test_limits_are_the_smallest_and_terms_are_all(
     other = changed(members[1].bundle, tmp_path, training=training, limits=limits, licence="MIT")
     assembly = Assembly("both", precisions=())
     with monkeypatch.context() as patched:
-        patched.setattr("training.export.bundle.graph_modules", lambda model: {})
+        patched.setattr("tandem.training.export.bundle.graph_modules", lambda model: {})
         with pytest.raises(BundleError, match="there is no 'encode' graph"):
             ensemble_bundle([members[0].bundle.path, other], tmp_path / "out", assembly)
     manifest = ensemble_bundle([members[0].bundle.path, other], tmp_path / "out", assembly).manifest

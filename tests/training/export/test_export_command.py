@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from models.errors import BundleError, ConfigError
-from models.steps.loading import model_tensors
+from tandem.models.errors import BundleError, ConfigError
+from tandem.models.steps.loading import model_tensors
+from tandem.training.checkpoint import TrainingProgress, save_weights
+from tandem.training.export import bundle as export_module
+from tandem.training.export.commands import export
+from tandem.training.recipe import recipe_mapping
 from tests.service.support import tiny_bundle
 from tests.training.export.conftest import Exported
 from tests.training.toy import write_lines
-from training.checkpoint import TrainingProgress, save_weights
-from training.export import bundle as export_module
-from training.export.commands import export
-from training.recipe import recipe_mapping
 
 RUN = Path("run")
 

@@ -10,16 +10,16 @@ import onnx
 import pytest
 import torch
 
-from models.search import Graphs, SearchOptions, translate_batch
-from models.steps.torch_graphs import GRAPH_NAMES, TorchGraphs, graph_modules
-from models.vocabulary import EOS
+from tandem.models.search import Graphs, SearchOptions, translate_batch
+from tandem.models.steps.torch_graphs import GRAPH_NAMES, TorchGraphs, graph_modules
+from tandem.models.vocabulary import EOS
+from tandem.training.export.external import pack
+from tandem.training.export.onnx_graphs import export_graphs, output_names
+from tandem.training.export.torchscript import trace_graphs
 from tests.models.architectures.examples import Case
 from tests.models.search.tables import assert_same_hypotheses
 from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, possible, reference
-from training.export.external import pack
-from training.export.onnx_graphs import export_graphs, output_names
-from training.export.torchscript import trace_graphs
 
 Opener = Callable[[Exported], Graphs]
 RUNTIMES: dict[str, Opener] = {"onnx": lambda one: one.onnx("float32"), "torchscript": lambda one: one.script}

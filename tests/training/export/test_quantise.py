@@ -8,14 +8,14 @@ import numpy as np
 import onnx
 import pytest
 
-from models.search import SearchOptions, translate_batch
-from models.search.graphs import Array, GraphSpec
+from tandem.models.search import SearchOptions, translate_batch
+from tandem.models.search.graphs import Array, GraphSpec
+from tandem.training.export.calibration import _range, apply_form, choose_form
+from tandem.training.export.editing import CONTRIB
+from tandem.training.export.external import INLINE_BYTES
+from tandem.training.export.quantise import Quantisation, quantise, quantise_weight, weight_key
 from tests.training.export.conftest import Exported
 from tests.training.export.support import OnnxGraphs, arrays, reference, session
-from training.export.calibration import _range, apply_form, choose_form
-from training.export.editing import CONTRIB
-from training.export.external import INLINE_BYTES
-from training.export.quantise import Quantisation, quantise, quantise_weight, weight_key
 
 SENTENCES, BEAM = 5, 3
 SIZES = {"sentence": SENTENCES, "row": SENTENCES * BEAM, "old_row": SENTENCES * BEAM, "source0": 9, "slot": 16}

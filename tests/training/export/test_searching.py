@@ -11,11 +11,11 @@ import pytest
 import torch
 from onnx import helper
 
-from models.search.graphs import GraphSpec, TensorSpec
-from models.steps.continuations import best_continuations
-from models.steps.numbers import LEAST_BLOCKED, SPARE
+from tandem.models.search.graphs import GraphSpec, TensorSpec
+from tandem.models.steps.continuations import best_continuations
+from tandem.models.steps.numbers import LEAST_BLOCKED, SPARE
+from tandem.training.export.searching import search_graph
 from tests.training.export.support import session
-from training.export.searching import search_graph
 
 ROWS, SENTENCES = 4, 2
 _FOUND = ("scores", "tokens", "parents"), ("float32", "int64", "int64")

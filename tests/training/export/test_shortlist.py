@@ -11,25 +11,25 @@ import numpy as np
 import onnx
 import pytest
 
-from deploy.evaluation.decoding import Decoding, decode_lines
-from deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from deploy.runtime import check_shortlist
-from models.bundle import Bundle, sha256
-from models.errors import BundleError, ConfigError, CorpusError
-from models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
-from models.search.shortlist import Shortlist, Table
-from models.steps.numbers import SPREAD
-from models.steps.torch_graphs import graph_modules
-from models.vocabulary import EOS
+from tandem.deploy.evaluation.decoding import Decoding, decode_lines
+from tandem.deploy.evaluation.evaluation import EvaluationOptions, evaluate
+from tandem.deploy.runtime import check_shortlist
+from tandem.models.bundle import Bundle, sha256
+from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
+from tandem.models.search.shortlist import Shortlist, Table
+from tandem.models.steps.numbers import SPREAD
+from tandem.models.steps.torch_graphs import graph_modules
+from tandem.models.vocabulary import EOS
+from tandem.training.export import bundle as exports
+from tandem.training.export.bundle import add_shortlist
+from tandem.training.export.commands import shortlist as shortlist_command
+from tandem.training.export.ensemble import Assembly, ensemble_bundle
+from tandem.training.export.shortlist import shortlist_graph, shortlist_spec
 from tests.models.search.tables import run_out
 from tests.training.export.conftest import Exported
 from tests.training.export.support import HAS_VNNI, SIZES, OnnxGraphs, arrays
 from tests.training.toy import LETTERS
-from training.export import bundle as exports
-from training.export.bundle import add_shortlist
-from training.export.commands import shortlist as shortlist_command
-from training.export.ensemble import Assembly, ensemble_bundle
-from training.export.shortlist import shortlist_graph, shortlist_spec
 
 DECODING = Decoding("onnx", "int8")
 precisions = pytest.mark.parametrize("precision", ["float32", "int8"])
@@ -152,7 +152,7 @@ def test_an_older_bundle_gets_the_graphs(exported: Exported, tmp_path: Path, mon
     """The same ones that an export writes, over the same stored weights, whatever an older version made."""
     path = older(exported.bundle, tmp_path / "older")
     assert Bundle.load(path).shortlist is None
-    monkeypatch.setattr("training.export.searching.SPREAD", 5.0)
+    monkeypatch.setattr("tandem.training.export.searching.SPREAD", 5.0)
     bundle = add_shortlist(path, everything(Bundle.load(path)))
     assert bundle.shortlist is not None
     scores = [

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.search import Graphs, SearchOptions, check_specs, translate_batch
-from models.steps.torch_graphs import AnyModel, TorchGraphs, graph_modules
+from tandem.models.search import Graphs, SearchOptions, check_specs, translate_batch
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs, graph_modules
+from tandem.training.export.external import pack
+from tandem.training.export.onnx_graphs import export_graphs
+from tandem.training.export.torchscript import trace_graphs
 from tests.models.architectures.examples import Case, sentences
 from tests.models.search.tables import assert_same_hypotheses
 from tests.training.export.support import SIZES, OnnxGraphs, ScriptGraphs, arrays, assert_close, possible, reference
-from training.export.external import pack
-from training.export.onnx_graphs import export_graphs
-from training.export.torchscript import trace_graphs
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.architectures.registry import build_model
-from models.errors import ConfigError
-from models.steps.loading import load_bundle_model, model_tensors
-from models.steps.torch_graphs import AnyModel
+from tandem.models.architectures.registry import build_model
+from tandem.models.errors import ConfigError
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.training.checkpoint import TrainingProgress, save_weights
+from tandem.training.data.ancestry import mix_in_start
+from tandem.training.export.commands import export
+from tandem.training.recipe import recipe_mapping
 from tests.training.export.conftest import Exported
-from training.checkpoint import TrainingProgress, save_weights
-from training.data.ancestry import mix_in_start
-from training.export.commands import export
-from training.recipe import recipe_mapping
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.architectures.layers.recurrent import Gru
-from training.export.tracing import OPSET, TRANSLATIONS
+from tandem.models.architectures.layers.recurrent import Gru
+from tandem.training.export.tracing import OPSET, TRANSLATIONS
 
 
 class EveryKind(nn.Module):

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.bundle import Bundle
-from models.steps.loading import load_bundle_model, model_tensors
+from tandem.models.bundle import Bundle
+from tandem.models.steps.loading import load_bundle_model, model_tensors
+from tandem.training.data.augmentation import load_augmentation
+from tandem.training.data.config import NoiseConfig, VocabularyConfig
+from tandem.training.data.prepare import prepare
+from tandem.training.loop.header import header
+from tandem.training.loop.trainer import Trainer
+from tandem.training.loop.validation import TextValidator
+from tandem.training.recipe import Recipe
 from tests.training.toy import DATA, LETTERS, Recorder, bundle_without_graphs, toy_recipe, write_lines
-from training.data.augmentation import load_augmentation
-from training.data.config import NoiseConfig, VocabularyConfig
-from training.data.prepare import prepare
-from training.loop.header import header
-from training.loop.trainer import Trainer
-from training.loop.validation import TextValidator
-from training.recipe import Recipe
 
 PLAIN = replace(
     DATA,

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import torch
 
-from models.architectures.protocol import Padded, feature_widths
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.architectures.protocol import Padded, feature_widths
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.training.data.batches import TrainingBatch, collate
+from tandem.training.loop.objective import Objective
+from tandem.training.loop.stepping import Stepper
+from tandem.training.loop.trainer import ALONE
+from tandem.training.recipe import TrainingConfig
 from tests.models.architectures.examples import FIRST_CASES, TARGET_TYPES, AnyModel, Case, first_cases
 from tests.posing import DEVICE, Waits, no_autocast, posing
 from tests.training.toy import toy_recipe, toy_trainer
-from training.data.batches import TrainingBatch, collate
-from training.loop.objective import Objective
-from training.loop.stepping import Stepper
-from training.loop.trainer import ALONE
-from training.recipe import TrainingConfig
 
 __all__ = ["no_autocast"]
 TRAINED = [case for case in FIRST_CASES if case.trainable]

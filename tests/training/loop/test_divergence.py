@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from models.errors import ConfigError
-from models.search.hypotheses import SentenceError
+from tandem.models.errors import ConfigError
+from tandem.models.search.hypotheses import SentenceError
+from tandem.training.checkpoint import checkpoints, load_model_tensors, read_progress
+from tandem.training.loop.trainer import Trainer, Validator
+from tandem.training.loop.validation import Validated
 from tests.training.toy import Recorder, toy_recipe, toy_trainer
-from training.checkpoint import checkpoints, load_model_tensors, read_progress
-from training.loop.trainer import Trainer, Validator
-from training.loop.validation import Validated
 
 
 def scripted(*scores: float | Exception) -> Validator:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import CheckpointError
-from training.loop.locking import LOCK, only_one, remove_unfinished
+from tandem.models.errors import CheckpointError
+from tandem.training.loop.locking import LOCK, only_one, remove_unfinished
 
 HOLDER = """
 import sys
 from pathlib import Path
-from training.loop.locking import only_one
+from tandem.training.loop.locking import only_one
 with only_one(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -16,15 +16,15 @@ import pytest
 import torch
 from torch import distributed
 
-from models.errors import CheckpointError, ConfigError
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.training.checkpoint import checkpoints, load_model_tensors, read_progress
+from tandem.training.loop.resuming import check_same_update
+from tandem.training.parallel import Processes, joined
+from tandem.training.recipe import Recipe, recipe_mapping
+from tests.shipped import ROOT
 from tests.training.loop.worker import work
 from tests.training.toy import Recorder, toy_recipe, toy_trainer
-from training.checkpoint import checkpoints, load_model_tensors, read_progress
-from training.loop.resuming import check_same_update
-from training.parallel import Processes, joined
-from training.recipe import Recipe, recipe_mapping
 
-ROOT = Path(__file__).parents[3]
 PLAIN: dict[str, Any] = {"dropout": 0.0, "updates": 7, "accumulate": 3, "validate_every": 4}
 
 
@@ -132,7 +132,7 @@ def test_two_processes_with_dropout_continue_bit_for_bit(prepared: Path, tmp_pat
 
 @pytest.mark.slow
 def test_the_command_trains_under_torchrun(prepared: Path, tmp_path: Path) -> None:
-    """`torchrun -m deploy train` as documented; one process prints."""
+    """`torchrun -m tandem train` as documented; one process prints."""
     import tomlkit  # here: tests of a GPU share this module's helpers without it
 
     run = tmp_path / "run"

@@ -10,24 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.evaluation.decoding import Decoding, decode_lines
-from deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import SearchOptions, translate_batch
-from models.translation.rendering import Renderer
-from models.vocabulary import DELETE, KEEP
-from service.bundles.served import ServedModel
-from service.errors import InvalidOption
-from service.runtimes import open_graphs
-from service.settings import Settings
-from service.translation.plans import search_options
-from service.translation.requests import DecodeRequest
+from tandem.deploy.evaluation.decoding import Decoding, decode_lines
+from tandem.deploy.evaluation.evaluation import EvaluationOptions, evaluate
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import SearchOptions, translate_batch
+from tandem.models.translation.rendering import Renderer
+from tandem.models.vocabulary import DELETE, KEEP
+from tandem.service.bundles.served import ServedModel
+from tandem.service.errors import InvalidOption
+from tandem.service.runtimes import open_graphs
+from tandem.service.settings import Settings
+from tandem.service.translation.plans import search_options
+from tandem.service.translation.requests import DecodeRequest
+from tandem.training.data.config import CorpusConfig, VocabularyConfig
+from tandem.training.data.prepare import prepare
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.recipe import Recipe, TrainingConfig
 from tests.training.toy import DATA, trained_bundle, write_lines
-from training.data.config import CorpusConfig, VocabularyConfig
-from training.data.prepare import prepare
-from training.optimisation.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig
 
 WORDS = [consonant + vowel for consonant in "bdgk" for vowel in "ae"]
 UPDATES = 150

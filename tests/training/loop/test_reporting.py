@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from training.checkpoint import TrainingProgress
-from training.loop import reporting
-from training.loop.reporting import ShownSentence, TerminalReporter, TrainingClock, read_metrics
+from tandem.training.checkpoint import TrainingProgress
+from tandem.training.loop import reporting
+from tandem.training.loop.reporting import ShownSentence, TerminalReporter, TrainingClock, read_metrics
 
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
 
@@ -111,7 +111,7 @@ def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path) -
 
 def test_a_stopwatch_leaves_out_what_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 103.0, 103.0, 110.0, 111.0])
-    monkeypatch.setattr("training.loop.reporting.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("tandem.training.loop.reporting.time.monotonic", lambda: next(clock))
     watch = TrainingClock(5.0)
     assert watch.seconds == 8.0
     with watch.paused():

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from models.architectures.protocol import Padded
-from models.search.shortlist import Shortlist, Table
+from tandem.models.architectures.protocol import Padded
+from tandem.models.search.shortlist import Shortlist, Table
+from tandem.training.data.batches import TrainingBatch, collate
+from tandem.training.data.dataset import load_vocabularies
+from tandem.training.loop.objective import Objective
+from tandem.training.loop.selection import Selection
+from tandem.training.loop.trainer import Trainer
 from tests.training.toy import toy_recipe, toy_trainer
-from training.data.batches import TrainingBatch, collate
-from training.data.dataset import load_vocabularies
-from training.loop.objective import Objective
-from training.loop.selection import Selection
-from training.loop.trainer import Trainer
 
 
 def batch_of(trainer: Trainer) -> TrainingBatch:

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.errors import CheckpointError, ConfigError
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.training.checkpoint import further_tensors, read_progress
+from tandem.training.data.batches import TrainingBatch, collate
+from tandem.training.loop.objective import Objective
+from tandem.training.optimisation.determinism import determinism, seed_of
 from tests.training.loop.test_trainer import everything, scaled, trained, update
 from tests.training.toy import NAG, Recorder, toy_recipe, toy_trainer
-from training.checkpoint import further_tensors, read_progress
-from training.data.batches import TrainingBatch, collate
-from training.loop.objective import Objective
-from training.optimisation.determinism import determinism, seed_of
 
 INFINITE = float("inf")
 
@@ -99,7 +99,7 @@ def test_a_run_goes_on_in_another_precision(
     one: str, other: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In fp16 with the loss scale that a run begins with."""
-    monkeypatch.setattr("training.optimisation.precision.speedup", lambda narrow: 0.5)  # "auto" is float32 here
+    monkeypatch.setattr("tandem.training.optimisation.precision.speedup", lambda narrow: 0.5)  # "auto" is float32 here
     before = trained(toy_recipe(updates=2, precision=one), prepared, tmp_path)
     recorder = Recorder()
     again = toy_trainer(toy_recipe(updates=4, precision=other), prepared, tmp_path, reporter=recorder)

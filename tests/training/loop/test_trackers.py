@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from models.errors import ConfigError
+from tandem.models.errors import ConfigError
+from tandem.training.checkpoint import TrainingProgress
+from tandem.training.loop import trackers
+from tandem.training.loop.reporting import ShownSentence, TerminalReporter
+from tandem.training.loop.trackers import Trackers, tracker_makers
+from tandem.training.loop.trainer import Trainer
+from tandem.training.recipe import recipe_mapping
 from tests.training.toy import Recorder, toy_recipe
-from training.checkpoint import TrainingProgress
-from training.loop import trackers
-from training.loop.reporting import ShownSentence, TerminalReporter
-from training.loop.trackers import Trackers, tracker_makers
-from training.loop.trainer import Trainer
-from training.recipe import recipe_mapping
 
 DOCS = Path(__file__).parents[3] / "docs/training.md"
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3}

@@ -16,23 +16,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.architectures.layers.dropout import Masks
-from models.architectures.registry import build_model
-from models.errors import CheckpointError, CorpusError
+from tandem.models.architectures.layers.dropout import Masks
+from tandem.models.architectures.registry import build_model
+from tandem.models.errors import CheckpointError, CorpusError
+from tandem.training.checkpoint import TrainingProgress, checkpoints, load_model_tensors, read_progress, save_checkpoint
+from tandem.training.data.batches import TrainingBatch, collate
+from tandem.training.data.dataset import PreparedData
+from tandem.training.data.plans import BatchPlan, plan_epoch
+from tandem.training.data.stream import Group
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.export.commands import export
+from tandem.training.loop.objective import Objective
+from tandem.training.loop.trainer import Trainer, Validator
+from tandem.training.loop.validation import Validated
+from tandem.training.optimisation.loss import smoothed_cross_entropy
+from tandem.training.optimisation.optim import learning_rate
+from tandem.training.recipe import Recipe, recipe_mapping
 from tests.training.toy import LEARNING, NAG, Recorder, toy_recipe, toy_trainer
-from training.checkpoint import TrainingProgress, checkpoints, load_model_tensors, read_progress, save_checkpoint
-from training.data.batches import TrainingBatch, collate
-from training.data.dataset import PreparedData
-from training.data.plans import BatchPlan, plan_epoch
-from training.data.stream import Group
-from training.data.summary import PreparedSummary
-from training.export.commands import export
-from training.loop.objective import Objective
-from training.loop.trainer import Trainer, Validator
-from training.loop.validation import Validated
-from training.optimisation.loss import smoothed_cross_entropy
-from training.optimisation.optim import learning_rate
-from training.recipe import Recipe, recipe_mapping
 
 UPDATES = 14  # nearly three epochs
 

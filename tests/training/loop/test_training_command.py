@@ -14,16 +14,16 @@ import pytest
 import tomlkit
 import torch
 
-from models.bundle import Bundle
+from tandem.models.bundle import Bundle
+from tandem.training.checkpoint import load_model_tensors, read_progress
+from tandem.training.data.ancestry import read_ancestry, write_ancestry
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.loop.locking import LOCK, only_one
+from tandem.training.loop.reporting import read_metrics
+from tandem.training.loop.trainer import Run, Trainer
+from tandem.training.recipe import recipe_mapping
 from tests.command import fails, succeeds
 from tests.training.toy import bundle_without_graphs, toy_recipe, toy_trainer, write_lines
-from training.checkpoint import load_model_tensors, read_progress
-from training.data.ancestry import read_ancestry, write_ancestry
-from training.data.summary import PreparedSummary
-from training.loop.locking import LOCK, only_one
-from training.loop.reporting import read_metrics
-from training.loop.trainer import Run, Trainer
-from training.recipe import recipe_mapping
 
 Written = Callable[..., Path]
 
@@ -107,7 +107,7 @@ def test_the_best_checkpoint_is_gone_on_from_where_no_other_is_left(run: Path, w
 def test_it_says_what_it_computes_in(
     asked: str, times: float, line: str, run: Path, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("training.optimisation.precision.speedup", lambda narrow: times)
+    monkeypatch.setattr("tandem.training.optimisation.precision.speedup", lambda narrow: times)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     assert succeeds("train", written(precision=asked), "--run", run).startswith(line)
     assert "continuing after update 3" in succeeds(
@@ -120,10 +120,10 @@ def test_the_process_is_set_up_before_threads_start(
 ) -> None:
     """They inherit that subnormal numbers are flushed; what is allocated is kept from the first tensor on."""
     done: list[Any] = []
-    monkeypatch.setattr("training.loop.commands.keep_freed_memory", lambda: done.append("heap"))
+    monkeypatch.setattr("tandem.training.loop.commands.keep_freed_memory", lambda: done.append("heap"))
     monkeypatch.setattr(torch, "set_flush_denormal", lambda wanted: done.append(wanted))
     monkeypatch.setattr(torch, "set_num_threads", lambda count: done.append(count))
-    monkeypatch.setattr("training.optimisation.precision.speedup", lambda narrow: 1.0)
+    monkeypatch.setattr("tandem.training.optimisation.precision.speedup", lambda narrow: 1.0)
     succeeds("train", written(), "--run", run, "--threads", 1)
     assert done == ["heap", True, 1, False]
 

@@ -8,17 +8,17 @@ from typing import Any, cast
 import pytest
 import torch
 
-from models.steps.torch_graphs import TorchGraphs
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.training.loop.objective import Objective
+from tandem.training.loop.trainer import Trainer
+from tandem.training.loop.validation import TextValidator
+from tandem.training.parallel import Processes
+from tandem.training.recipe import TrainingConfig
 from tests.cuda import no_waiting
 from tests.models.architectures.examples import FIRST_CASES, Case
 from tests.training.loop.test_device_step import batch_of
 from tests.training.loop.test_parallel import PLAIN, alone, launch, weights
 from tests.training.toy import Recorder, toy_recipe
-from training.loop.objective import Objective
-from training.loop.trainer import Trainer
-from training.loop.validation import TextValidator
-from training.parallel import Processes
-from training.recipe import TrainingConfig
 
 pytestmark = pytest.mark.gpu
 TRAINED = [case for case in FIRST_CASES if case.trainable]

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from deploy.evaluation.decoding import Decoding, decode_lines
-from models.bundle import Bundle
-from models.search import SearchOptions
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import TorchGraphs
-from models.vocabulary import UNK
-from service.app import create_app
-from service.engine import Engine, EngineOptions
-from service.settings import Settings
+from tandem.deploy.evaluation.decoding import Decoding, decode_lines
+from tandem.models.bundle import Bundle
+from tandem.models.search import SearchOptions
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.vocabulary import UNK
+from tandem.service.app import create_app
+from tandem.service.engine import Engine, EngineOptions
+from tandem.service.settings import Settings
+from tandem.training.data.config import CorpusConfig, VocabularyConfig
+from tandem.training.data.prepare import prepare
+from tandem.training.export.proof import ProofSettings, verify
+from tandem.training.optimisation.optim import OptimiserConfig
+from tandem.training.recipe import Recipe, TrainingConfig
 from tests.service.support import running
 from tests.training.toy import DATA, LETTERS, trained_bundle, write_lines
-from training.data.config import CorpusConfig, VocabularyConfig
-from training.data.prepare import prepare
-from training.export.proof import ProofSettings, verify
-from training.optimisation.optim import OptimiserConfig
-from training.recipe import Recipe, TrainingConfig
 
 RARE = {"hund": "dog", "maus": "mouse"}
 NAMED = replace(

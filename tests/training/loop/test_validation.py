@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from models.errors import DeviceLost
-from models.search import OfflineDecoder, SearchOptions
-from models.steps.device_search import DeviceSearch, SearchRoom
-from models.steps.torch_graphs import AnyModel
+from tandem.models.errors import DeviceLost
+from tandem.models.search import OfflineDecoder, SearchOptions
+from tandem.models.steps.device_search import DeviceSearch, SearchRoom
+from tandem.models.steps.torch_graphs import AnyModel
+from tandem.training.data.dataset import text_path
+from tandem.training.loop import validation
+from tandem.training.loop.validation import TextValidator
 from tests.training.toy import DATA, LEARNING, toy_recipe, toy_trainer
-from training.data.dataset import text_path
-from training.loop import validation
-from training.loop.validation import TextValidator
 
 
 def valid_lines(prepared: Path, side: str) -> list[str]:

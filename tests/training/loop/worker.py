@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from tandem.training.loop.trainer import Trainer
+from tandem.training.loop.validation import TextValidator
+from tandem.training.parallel import joined
 from tests.training.toy import Recorder, toy_recipe
-from training.loop.trainer import Trainer
-from training.loop.validation import TextValidator
-from training.parallel import joined
 
 
 def work(

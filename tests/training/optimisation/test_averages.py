@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import torch
 
-from models.errors import CheckpointError, ConfigError
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.training.checkpoint import average, checkpoints, load_model_tensors
+from tandem.training.loop.trainer import Trainer
+from tandem.training.loop.validation import Validated
+from tandem.training.recipe import TrainingConfig
 from tests.training.loop.test_trainer import assert_identical, resumed, trained
 from tests.training.toy import Recorder, toy_recipe, toy_trainer
-from training.checkpoint import average, checkpoints, load_model_tensors
-from training.loop.trainer import Trainer
-from training.loop.validation import Validated
-from training.recipe import TrainingConfig
 
 
 def averages(trainer: Trainer) -> dict[str, torch.Tensor]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from models.errors import CheckpointError, ConfigError
+from tandem.models.errors import CheckpointError, ConfigError
+from tandem.training.loop.trainer import Trainer
 from tests.training.toy import toy_recipe, toy_trainer
-from training.loop.trainer import Trainer
 
 
 def parameters(trainer: Trainer) -> dict[str, torch.Tensor]:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from training.optimisation.heap import keep_freed_memory
+from tandem.training.optimisation.heap import keep_freed_memory
 
 
 @pytest.mark.parametrize(("answer", "told"), [(1, True), (0, False)])
@@ -33,7 +33,7 @@ def test_freed_memory_stays() -> None:
     """A piece of 16 MB is not given back: the next one of that size causes no page faults."""
     code = """
 import platform, resource
-from training.optimisation.heap import keep_freed_memory
+from tandem.training.optimisation.heap import keep_freed_memory
 if platform.libc_ver()[0] == "glibc":
     assert keep_freed_memory()
     bytearray(2**24)

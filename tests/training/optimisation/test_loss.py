@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.optimisation import loss as loss_module
-from training.optimisation.loss import _CACHED, smoothed_cross_entropy
+from tandem.training.optimisation import loss as loss_module
+from tandem.training.optimisation.loss import _CACHED, smoothed_cross_entropy
 
 V, D = 11, 5
 

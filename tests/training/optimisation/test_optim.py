@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from models.errors import ConfigError
-from training.optimisation.optim import OptimiserConfig, build_optimiser, divisions, learning_rate, spent
+from tandem.models.errors import ConfigError
+from tandem.training.optimisation.optim import OptimiserConfig, build_optimiser, divisions, learning_rate, spent
 
 ADAM = OptimiserConfig(learning_rate=0.1, beta1=0.9, beta2=0.98, epsilon=1e-9)
 ADADELTA = OptimiserConfig("adadelta", 1.0, "constant", warmup=0, epsilon=1e-6, rho=0.95)

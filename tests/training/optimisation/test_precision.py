@@ -10,14 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from models.errors import ConfigError
-from tests.models.architectures.examples import FIRST_CASES, Case
-from tests.training.loop.test_device_step import batch_of
-from tests.training.loop.test_trainer import trained
-from tests.training.toy import Recorder, toy_recipe, toy_trainer
-from training.loop.objective import Objective
-from training.optimisation import precision as precisions
-from training.optimisation.precision import (
+from tandem.models.errors import ConfigError
+from tandem.training.loop.objective import Objective
+from tandem.training.optimisation import precision as precisions
+from tandem.training.optimisation.precision import (
     PRODUCTS,
     AskedPrecision,
     ChosenPrecision,
@@ -28,8 +24,12 @@ from training.optimisation.precision import (
     slower,
     speedup,
 )
-from training.parallel import Processes
-from training.recipe import TrainingConfig
+from tandem.training.parallel import Processes
+from tandem.training.recipe import TrainingConfig
+from tests.models.architectures.examples import FIRST_CASES, Case
+from tests.training.loop.test_device_step import batch_of
+from tests.training.loop.test_trainer import trained
+from tests.training.toy import Recorder, toy_recipe, toy_trainer
 
 
 def allowed() -> list[str]:

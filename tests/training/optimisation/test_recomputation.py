@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.architectures.protocol import Padded, Seq2SeqModel, feature_widths
-from models.architectures.registry import ARCHITECTURES, build_model, load_config
+from tandem.models.architectures.protocol import Padded, Seq2SeqModel, feature_widths
+from tandem.models.architectures.registry import ARCHITECTURES, build_model, load_config
+from tandem.training.optimisation.recomputation import pieces, recomputed
 from tests.models.architectures.examples import VARIANTS
-from training.optimisation.recomputation import pieces, recomputed
 
 TRAINABLE = [name for name, (_, kind) in ARCHITECTURES.items() if kind.trainable]
 EVERYDAY = ("dpn",)  # what goes position by position takes five times as long

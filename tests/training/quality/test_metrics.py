@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from models.errors import CorpusError
-from training.quality import metrics
-from training.quality.metrics import (
+from tandem.models.errors import CorpusError
+from tandem.training.quality import metrics
+from tandem.training.quality.metrics import (
     OWN,
     MeasuredScore,
     all_metrics,

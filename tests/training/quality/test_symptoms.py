@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from training.quality.symptoms import is_loop, most_rounds, symptom
+from tandem.training.quality.symptoms import is_loop, most_rounds, symptom
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extras.laboratory.abuse.memory import checkpoints, distinct_texts, growth_of, growth_verdict, memory, soak_bodies
-from extras.laboratory.abuse.trials import Setting
-from extras.laboratory.options import ReliabilityOptions
-from models.errors import ConfigError
+from tandem.extras.laboratory.abuse.memory import (
+    checkpoints,
+    distinct_texts,
+    growth_of,
+    growth_verdict,
+    memory,
+    soak_bodies,
+)
+from tandem.extras.laboratory.abuse.trials import Setting
+from tandem.extras.laboratory.options import ReliabilityOptions
+from tandem.models.errors import ConfigError
 from tests.service.support import tiny_bundle
-
-SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
+from tests.shipped import SHIPPED
 
 
 @given(st.floats(-50, 50), st.floats(0, 1000), st.lists(st.integers(0, 100_000), min_size=2, unique=True))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from deploy.loadtest.client import LoadRun, RequestOutcome
-from extras.laboratory.abuse.command import as_markdown, measure
-from extras.laboratory.abuse.endings import disconnect, kill, lost_requests, terminate
-from extras.laboratory.abuse.overload import judge
-from extras.laboratory.abuse.trials import Setting, TrialFinding, wait_for
-from extras.laboratory.options import ReliabilityOptions
-from extras.laboratory.service.verdicts import Verdict
-from models.errors import ConfigError
+from tandem.deploy.loadtest.client import LoadRun, RequestOutcome
+from tandem.extras.laboratory.abuse.command import as_markdown, measure
+from tandem.extras.laboratory.abuse.endings import disconnect, kill, lost_requests, terminate
+from tandem.extras.laboratory.abuse.overload import judge
+from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding, wait_for
+from tandem.extras.laboratory.options import ReliabilityOptions
+from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.models.errors import ConfigError
 from tests.command import fails
-
-SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
+from tests.shipped import SHIPPED
 
 
 def overloaded(answered: int, refusal: float = 0.05, retry: int | None = 3, failed: int = 0) -> LoadRun:

@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deploy.report import names, numbers
-from extras.laboratory.decoding.command import measure, show
-from extras.laboratory.decoding.systems import Label, Task
-from extras.laboratory.decoding.tandem import Tandem, search_options
-from extras.laboratory.options import DecodeOptions
-from extras.laboratory.workload import lengths
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.search import SearchOptions
-from models.search.shortlist import Shortlist, Table
-from models.steps.loading import load_bundle_model
-from models.steps.torch_graphs import TorchGraphs
+from tandem.deploy.report import names, numbers
+from tandem.extras.laboratory.decoding.command import measure, show
+from tandem.extras.laboratory.decoding.systems import Label, Task
+from tandem.extras.laboratory.decoding.tandem import Tandem, search_options
+from tandem.extras.laboratory.options import DecodeOptions
+from tandem.extras.laboratory.workload import lengths
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import SearchOptions
+from tandem.models.search.shortlist import Shortlist, Table
+from tandem.models.steps.loading import load_bundle_model
+from tandem.models.steps.torch_graphs import TorchGraphs
 from tests.command import fails, succeeds
 from tests.determinism import one_thread, seeded
+from tests.shipped import SHIPPED
 
 __all__ = ["one_thread", "seeded"]
 
-BUNDLE = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
 KEYS = {
     *("system", "model", "threads", "batch", "beam", "precision", "shortlist", "workload", "sentences", "passes"),
     *("target_tokens", "sentences_per_s", "tokens_per_s", "decode_sentences_per_s", "p50_ms", "p95_ms", "spread"),
@@ -40,7 +40,7 @@ ENGLISH = ("Where is the station?", "The book is on the table.", "I'm hungry.", 
 
 
 def bench(*arguments: object) -> str:
-    return succeeds("bench", "decode", "--bundle", BUNDLE, *arguments)
+    return succeeds("bench", "decode", "--bundle", SHIPPED, *arguments)
 
 
 def write(path: Path, lines: Sequence[str]) -> Path:
@@ -54,7 +54,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("text")
     text = {"source": write(folder / "a.de", (*GERMAN, "")), "references": write(folder / "a.en", (*ENGLISH, ""))}
     sizes: dict[str, Any] = {"batch_sizes": "1,2", "sentences": 6, "single": 3, "passes": 2, **text}
-    return measure(DecodeOptions(bundle=BUNDLE, workers=2, beam_size=3, shortlist=False, peers="", **sizes))
+    return measure(DecodeOptions(bundle=SHIPPED, workers=2, beam_size=3, shortlist=False, peers="", **sizes))
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_a_run_is_shown(result: dict[str, Any], capsys: pytest.CaptureFixture[st
 def test_the_command_prints_json_and_leaves_out_a_peer_that_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("extras.laboratory.decoding.command.find_spec", lambda name: None)
+    monkeypatch.setattr("tandem.extras.laboratory.decoding.command.find_spec", lambda name: None)
     small = ("--batch-sizes", "2", "--sentences", 2, "--passes", 1, "--workers", 1, "--beam", 2)
     out = tmp_path / "made" / "result.json"
     printed = json.loads(bench(*small, "--no-shortlist", "--peers", "ctranslate2", "--json", "--out", out))
@@ -134,7 +134,7 @@ def test_the_command_prints_json_and_leaves_out_a_peer_that_is_missing(
     ],
 )
 def test_what_cannot_be_measured_is_refused(arguments: tuple[str, ...], message: str) -> None:
-    assert message in fails("bench", "decode", "--bundle", BUNDLE, *arguments)
+    assert message in fails("bench", "decode", "--bundle", SHIPPED, *arguments)
 
 
 def test_lists_are_read_once_each() -> None:
@@ -145,7 +145,7 @@ def test_lists_are_read_once_each() -> None:
 
 def test_a_shortlist_bounds_what_is_written() -> None:
     """Measured in a row of its own; a bundle without one says so."""
-    plain = Bundle.load(BUNDLE)
+    plain = Bundle.load(SHIPPED)
     tokens = plain.target_vocabulary.encode("The station is on the table.")
     vocabularies = (plain.source_vocabularies[0], plain.target_vocabulary)
     table = Table.of([()] * vocabularies[0].size, vocabularies[1].size)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from extras.laboratory.decoding.passes import (
+from tandem.extras.laboratory.decoding.passes import (
     Case,
     DecodingPass,
     MeasuredCase,
@@ -18,8 +18,8 @@ from extras.laboratory.decoding.passes import (
     row_of,
     run,
 )
-from extras.laboratory.decoding.systems import Ids, Label, Task
-from models.search import Hypothesis
+from tandem.extras.laboratory.decoding.systems import Ids, Label, Task
+from tandem.models.search import Hypothesis
 
 TEXTS = tuple(" ".join("w" * n) for n in (2, 9, 4, 6, 3, 8, 5, 7))
 LABEL = Label("tandem", "echo", "int8")

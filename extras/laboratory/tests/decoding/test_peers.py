@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 import torch
 
-from extras.laboratory.decoding.command import entrants, measure
-from extras.laboratory.decoding.systems import Task
-from extras.laboratory.options import DecodeOptions
-from models.architectures.protocol import Padded
-from models.architectures.registry import build_model, load_config
-from models.architectures.transformer import Transformer
-from models.bundle import Bundle, VocabularyFile, write_bundle
-from models.errors import ConfigError
-from models.search import SearchOptions, translate_batch
-from models.steps.loading import model_tensors
-from models.steps.torch_graphs import TorchGraphs
-from models.vocabulary import WordVocabulary
+from tandem.extras.laboratory.decoding.command import entrants, measure
+from tandem.extras.laboratory.decoding.systems import Task
+from tandem.extras.laboratory.options import DecodeOptions
+from tandem.models.architectures.protocol import Padded
+from tandem.models.architectures.registry import build_model, load_config
+from tandem.models.architectures.transformer import Transformer
+from tandem.models.bundle import Bundle, VocabularyFile, write_bundle
+from tandem.models.errors import ConfigError
+from tandem.models.search import SearchOptions, translate_batch
+from tandem.models.steps.loading import model_tensors
+from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.vocabulary import WordVocabulary
 from tests.determinism import one_thread, seeded
 from tests.models.architectures.examples import BOS, EOS, FIRST, VARIANTS
 from tests.models.bundle.manifests import small_manifest
+from tests.shipped import SHIPPED
 
 __all__ = ["one_thread", "seeded"]
 
-BUNDLE = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
 LENGTHS = (1, 3, 11, 6, 2, 8)
 
 
@@ -57,7 +57,7 @@ class Converted:
 
     def __init__(self, model: Transformer, folder: Path) -> None:
         ctranslate2 = pytest.importorskip("ctranslate2")
-        from extras.laboratory.decoding.conversion import random_tokens, write_model
+        from tandem.extras.laboratory.decoding.conversion import random_tokens, write_model
 
         self.source = random_tokens(model.config.source_vocabularies[0])
         self.target = random_tokens(model.config.target_vocabulary)
@@ -164,10 +164,10 @@ def test_ctranslate2_runs_a_bundle_on_text(trained: Path, tmp_path: Path) -> Non
 
 def test_a_bundle_of_another_architecture_is_not_converted(tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
-    from extras.laboratory.decoding.conversion import write_bundle_model
+    from tandem.extras.laboratory.decoding.conversion import write_bundle_model
 
     with pytest.raises(ConfigError, match=r"bundles of the architecture 'transformer', but .* is of 'convs2s'"):
-        write_bundle_model(tmp_path, Bundle.load(BUNDLE), "int8")
+        write_bundle_model(tmp_path, Bundle.load(SHIPPED), "int8")
 
 
 @pytest.mark.usefixtures("no_memory")
@@ -176,7 +176,7 @@ def test_the_peer_decodes_the_same_number_of_tokens() -> None:
     pytest.importorskip("ctranslate2")
     sizes: dict[str, Any] = {"batch_sizes": "1,3", "sentences": 4, "single": 1, "passes": 1}
     sizes |= {"beam_size": 2, "workers": 1, "peer_vocabulary": 50, "shortlist": False}
-    rows = measure(DecodeOptions(bundle=BUNDLE, **sizes))["rows"]
+    rows = measure(DecodeOptions(bundle=SHIPPED, **sizes))["rows"]
     peer = "ctranslate2"
     assert [(row["system"], row["batch"]) for row in rows] == [("tandem", 1), (peer, 1), ("tandem", 3), (peer, 3)]
     for ours, theirs in zip(rows[::2], rows[1::2], strict=True):

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from extras.laboratory.gpu.lines import Found, Missing
+from tandem.extras.laboratory.gpu.lines import Found, Missing
 
 
 def fine(*, number: int) -> Found:

@@ -20,22 +20,21 @@ import numpy as np
 import pytest
 import torch
 
-from extras.gpu.capture import CapturedStep, Captures
-from extras.gpu.memory import DeviceMemory
-from extras.laboratory.gpu import command, equality, serving, steps, training
-from extras.laboratory.gpu.command import chosen, markdown, measure, plan
-from extras.laboratory.gpu.lines import Line, Missing, attempt
-from extras.laboratory.gpu.work import REPETITION, SYSTEMS
-from extras.laboratory.options import GpuOptions
-from models.architectures.registry import ARCHITECTURES, build_model
-from models.bundle import Bundle
-from models.errors import ConfigError
+from tandem.extras.gpu.capture import CapturedStep, Captures
+from tandem.extras.gpu.memory import DeviceMemory
+from tandem.extras.laboratory.gpu import command, equality, serving, steps, training
+from tandem.extras.laboratory.gpu.command import chosen, markdown, measure, plan
+from tandem.extras.laboratory.gpu.lines import Line, Missing, attempt
+from tandem.extras.laboratory.gpu.work import REPETITION, SYSTEMS
+from tandem.extras.laboratory.options import GpuOptions
+from tandem.models.architectures.registry import ARCHITECTURES, build_model
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.training.export.sentences import proof_sentences
 from tests.hiding import hiding
-from training.export.sentences import proof_sentences
+from tests.shipped import ROOT, SHIPPED
 
-ROOT = Path(__file__).resolve().parents[4]
-BUNDLE = ROOT / "bundles/de-fr-en"
-REHEARSED = [line for line in plan(GpuOptions(device="cpu", bundle=BUNDLE)) if line.name.split()[0] != "service"]
+REHEARSED = [line for line in plan(GpuOptions(device="cpu", bundle=SHIPPED)) if line.name.split()[0] != "service"]
 PRESENT = {
     "torch",
     "numpy",
@@ -112,7 +111,7 @@ def test_an_epoch_of_multi30k_is_trained_where_it_is_given(system: str, tmp_path
 @pytest.mark.slow
 def test_the_service_is_loaded_beside_the_naive_one() -> None:
     pytest.importorskip("ctranslate2")
-    options = GpuOptions(device="cpu", bundle=BUNDLE)
+    options = GpuOptions(device="cpu", bundle=SHIPPED)
     (line,) = (line for line in plan(options) if line.name == "service")
     outcome, _ = attempt(replace(line, arguments={**line.arguments, "seconds": 0.5}))
     assert outcome["status"] == "ok" and "; naive " in outcome["summary"]
@@ -152,7 +151,7 @@ def test_the_short_form_has_the_steps_that_matter() -> None:
 
 def test_steps_are_timed_with_the_rules_of_shipped_bundles() -> None:
     assert "step dpn 512x5 graph rules" in {line.name for line in plan(GpuOptions())}
-    decoding = Bundle.load(BUNDLE).manifest.decoding
+    decoding = Bundle.load(SHIPPED).manifest.decoding
     assert {name: getattr(decoding, name) for name in REPETITION} == REPETITION
 
 
@@ -226,7 +225,7 @@ def test_what_cannot_be_captured_fails_the_line(refused: int, captured: int, mon
 
 
 HALF: dict[str, Any] = {
-    "bundle": str(BUNDLE),
+    "bundle": str(SHIPPED),
     "source": "",
     "references": "",
     "device": "cpu",
@@ -285,7 +284,7 @@ def test_the_command_needs_few_packages(tmp_path: Path, bare: dict[str, str]) ->
     files = ["--out", str(tmp_path / "gpu.json"), "--table", str(tmp_path / "gpu.md")]
     arguments = ["gpu", "--device", "cpu", "--minutes", "2", "--only", "device,service,beside", *files]
     done = subprocess.run(
-        [sys.executable, "-m", "deploy", "bench", *arguments], env=bare, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tandem", "bench", *arguments], env=bare, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "gpu.json").read_text())
@@ -296,9 +295,11 @@ def test_the_command_needs_few_packages(tmp_path: Path, bare: dict[str, str]) ->
 
 @pytest.mark.slow
 def test_no_module_of_it_needs_what_a_bare_machine_lacks(bare: dict[str, str]) -> None:
-    modules = [f"extras.laboratory.gpu.{path.stem}" for path in (ROOT / "extras/laboratory/gpu").glob("[!_]*.py")]
+    modules = [
+        f"tandem.extras.laboratory.gpu.{path.stem}" for path in (ROOT / "extras/laboratory/gpu").glob("[!_]*.py")
+    ]
     program = "import importlib, sys; sys.modules['pydantic'] = None"
-    program += f"; [importlib.import_module(name) for name in {['extras.laboratory.cli', *modules]!r}]"
+    program += f"; [importlib.import_module(name) for name in {['tandem.extras.laboratory.cli', *modules]!r}]"
     done = subprocess.run([sys.executable, "-c", program], env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -315,7 +316,7 @@ def test_a_failed_line_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_models_of_full_size_are_those_of_the_recipes() -> None:
-    from extras.laboratory.gpu.work import system_config, system_recipe
+    from tandem.extras.laboratory.gpu.work import system_config, system_recipe
 
     for system in SYSTEMS:
         with torch.device("meta"):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from extras.laboratory.gpu.lines import Line, attempt, plain, run_lines
+from tandem.extras.laboratory.gpu.lines import Line, attempt, plain, run_lines
 
 
 def line(name: str, limit: float = 60.0, **arguments: Any) -> Line:
-    return Line(name, f"extras.laboratory.tests.gpu.probes:{name.split()[0]}", arguments, limit=limit)
+    return Line(name, f"tandem.extras.laboratory.tests.gpu.probes:{name.split()[0]}", arguments, limit=limit)
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_broken_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise RuntimeError("an illegal memory access was encountered")
 
-    monkeypatch.setattr("extras.laboratory.gpu.lines._wait_for_device", broken)
+    monkeypatch.setattr("tandem.extras.laboratory.gpu.lines._wait_for_device", broken)
     outcome, is_broken = attempt(probe)
     assert (outcome["status"], is_broken) == ("failed", True)
     assert outcome["summary"] == "RuntimeError: an illegal memory access was encountered"

@@ -15,25 +15,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.loadtest.command import disturbance
-from deploy.loadtest.measure import highest_rate
-from deploy.loadtest.options import not_answered
-from deploy.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
-from deploy.report import run_measurement
-from extras.laboratory.options import ServeOptions
-from extras.laboratory.service import verdicts
-from extras.laboratory.service.loaded import LoadedService
-from extras.laboratory.service.serve import measure
-from extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies
-from models.bundle import Bundle
-from models.errors import ConfigError
-from models.vocabulary import WordVocabulary
-from service.engine import Engine
-from service.telemetry.metrics import Metrics
+from tandem.deploy.loadtest.command import disturbance
+from tandem.deploy.loadtest.measure import highest_rate
+from tandem.deploy.loadtest.options import not_answered
+from tandem.deploy.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
+from tandem.deploy.report import run_measurement
+from tandem.extras.laboratory.options import ServeOptions
+from tandem.extras.laboratory.service import verdicts
+from tandem.extras.laboratory.service.loaded import LoadedService
+from tandem.extras.laboratory.service.serve import measure
+from tandem.extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies
+from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
+from tandem.models.vocabulary import WordVocabulary
+from tandem.service.engine import Engine
+from tandem.service.telemetry.metrics import Metrics
 from tests.command import fails, succeeds
 from tests.service.support import tiny_bundle
-
-SHIPPED = Path(__file__).resolve().parents[4] / "bundles" / "de-fr-en"
+from tests.shipped import SHIPPED
 
 
 def row(**figures: Any) -> dict[str, Any]:
@@ -225,9 +224,9 @@ def test_a_server_ends_with_its_block() -> None:
 @pytest.mark.slow
 def test_the_naive_service_translates_to_the_length_asked_for(tmp_path: Path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the naive service stands on ctranslate2")
-    from extras.laboratory.decoding.conversion import write_random
-    from extras.laboratory.service import naive
-    from extras.laboratory.workload import TransformerSize
+    from tandem.extras.laboratory.decoding.conversion import write_random
+    from tandem.extras.laboratory.service import naive
+    from tandem.extras.laboratory.workload import TransformerSize
 
     folder = tmp_path / "model"
     folder.mkdir()

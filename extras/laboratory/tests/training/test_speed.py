@@ -14,20 +14,20 @@ import pytest
 import tomlkit
 import torch
 
-from deploy.report import as_json
-from extras.laboratory.options import TrainingOptions
-from extras.laboratory.training import huggingface
-from extras.laboratory.training.speed import measure, show
-from extras.laboratory.training.work import Count, Ours, TrainingWork, padded, recipe_of
-from extras.laboratory.workload import TransformerSize
-from models.architectures.protocol import count_parameters
-from models.errors import ConfigError
+from tandem.deploy.report import as_json
+from tandem.extras.laboratory.options import TrainingOptions
+from tandem.extras.laboratory.training import huggingface
+from tandem.extras.laboratory.training.speed import measure, show
+from tandem.extras.laboratory.training.work import Count, Ours, TrainingWork, padded, recipe_of
+from tandem.extras.laboratory.workload import TransformerSize
+from tandem.models.architectures.protocol import count_parameters
+from tandem.models.errors import ConfigError
+from tandem.training.data.dataset import PreparedData
+from tandem.training.recipe import recipe_mapping
 from tests.command import fails
 from tests.determinism import one_thread, seeded
 from tests.training.conftest import prepared
 from tests.training.toy import toy_recipe, toy_trainer
-from training.data.dataset import PreparedData
-from training.recipe import recipe_mapping
 
 __all__ = ["one_thread", "prepared", "seeded"]
 TINY = TransformerSize(layers=1, width=16, hidden=24, heads=2, positions=16)
@@ -83,7 +83,7 @@ def test_what_is_missing_is_said_and_the_rest_is_measured(
 def test_a_recipe_is_measured_as_it_trains(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("training.optimisation.precision.speedup", lambda narrow: 0.5)
+    monkeypatch.setattr("tandem.training.optimisation.precision.speedup", lambda narrow: 0.5)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     mapping = recipe_mapping(toy_recipe(accumulate=2, precision="auto"))
     mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.bundle import Vocabularies, VocabularyFile
+from tandem.models.bundle import Vocabularies, VocabularyFile
 from tests.command import succeeds
 from tests.deploy.small import SMALL, VOCABULARY, Make, Write, make, text
 from tests.test_end_to_end import bundle, one_thread, runtime, seeded, tandem

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from extras.papers.analysis.attention import SentenceAttention
-from extras.papers.analysis.figures import layer_maps, shares
+from tandem.extras.papers.analysis.attention import SentenceAttention
+from tandem.extras.papers.analysis.figures import layer_maps, shares
 
 SENTENCE = SentenceAttention(
     (("▁price", "$", "</s>"),),

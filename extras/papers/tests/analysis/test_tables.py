@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from extras.papers.analysis.attention import AttentionName, SentenceAttention
-from extras.papers.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
+from tandem.extras.papers.analysis.attention import AttentionName, SentenceAttention
+from tandem.extras.papers.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
 
 
 def sentence(**weights: list[list[float]]) -> SentenceAttention:

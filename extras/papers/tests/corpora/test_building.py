@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from extras.papers.corpora.build import CHUNK, build_corpus
-from extras.papers.corpora.specs import (
+from tandem.extras.papers.corpora.build import CHUNK, build_corpus
+from tandem.extras.papers.corpora.specs import (
     TABLE,
     CorpusSpec,
     Download,
@@ -20,8 +20,8 @@ from extras.papers.corpora.specs import (
     find_corpus,
     read_table,
 )
-from extras.papers.tests.corpora.distributions import lines, sgm, write
-from models.errors import ConfigError, CorpusError
+from tandem.extras.papers.tests.corpora.distributions import lines, sgm, write
+from tandem.models.errors import ConfigError, CorpusError
 
 PLACE = Download("the invented corpus", "https://example.org/corpus")
 

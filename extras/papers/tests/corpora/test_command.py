@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
-from extras.papers.corpora.page import corpora_page
-from extras.papers.corpora.specs import CORPORA
-from extras.papers.tests.corpora.distributions import post_editing
-from models.errors import ConfigError, CorpusError
+from tandem.deploy.cli import app
+from tandem.extras.papers.corpora.page import corpora_page
+from tandem.extras.papers.corpora.specs import CORPORA
+from tandem.extras.papers.tests.corpora.distributions import post_editing
+from tandem.models.errors import ConfigError, CorpusError
+from tandem.training.data.corpus import read_lines
 from tests.command import succeeds
-from training.data.corpus import read_lines
-
-ROOT = Path(__file__).resolve().parents[4]
+from tests.shipped import ROOT
 
 
 def test_help_gives_an_example() -> None:
@@ -53,5 +52,5 @@ def test_what_cannot_be_done_is_an_error_of_the_tree(arguments: list[str], error
 
 def test_the_page_is_written_from_the_table() -> None:
     page = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
-    assert page == corpora_page(), "run python -m extras.papers.corpora.page"
+    assert page == corpora_page(), "run python -m tandem.extras.papers.corpora.page"
     assert re.findall(r"^## (.+)", page, re.MULTILINE) == [corpus.name for corpus in CORPORA]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from extras.papers.corpora.build import build_corpus
-from extras.papers.corpora.page import BuildReport
-from extras.papers.corpora.specs import CORPORA, find_corpus
-from extras.papers.tests.corpora.distributions import DISTRIBUTIONS, TED, TRAINING, sentences
-from training.data.corpus import read_lines, read_parallel
+from tandem.extras.papers.corpora.build import build_corpus
+from tandem.extras.papers.corpora.page import BuildReport
+from tandem.extras.papers.corpora.specs import CORPORA, find_corpus
+from tandem.extras.papers.tests.corpora.distributions import DISTRIBUTIONS, TED, TRAINING, sentences
+from tandem.training.data.corpus import read_lines, read_parallel
 
 
 def build(name: str, folder: Path) -> tuple[Path, BuildReport]:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from extras.papers.corpora.build import build_corpus
-from extras.papers.corpora.specs import find_corpus
-from extras.papers.tests.corpora.distributions import multi30k, write
-from models.errors import CorpusError
+from tandem.extras.papers.corpora.build import build_corpus
+from tandem.extras.papers.corpora.specs import find_corpus
+from tandem.extras.papers.tests.corpora.distributions import multi30k, write
+from tandem.models.errors import CorpusError
 
 MULTI30K = find_corpus("multi30k")
 COUNTS = {"train": 5, "val": 2, "test_2016_flickr": 2}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import training
-from extras.papers.corpora.specs import CORPORA, CorpusSpec
-from training.data.config import CorpusConfig
-from training.recipe import load_recipe
+from tandem import training
+from tandem.extras.papers.corpora.specs import CORPORA, CorpusSpec
+from tandem.training.data.config import CorpusConfig
+from tandem.training.recipe import load_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from service.text.masking import HiddenPlace
+from tandem.service.text.masking import HiddenPlace
 
 
 def found(find: Callable[[str, str, str], list[HiddenPlace]], text: str, direction: str) -> list[tuple[str, str]]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extras.rewriting.conventions.amounts import find_amounts
-from extras.rewriting.tests.conventions.found import found
+from tandem.extras.rewriting.conventions.amounts import find_amounts
+from tandem.extras.rewriting.tests.conventions.found import found
 
 THIN, HARD = "\u202f", "\u00a0"  # spaces that break no line
 

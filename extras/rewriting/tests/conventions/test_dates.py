@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extras.rewriting.conventions.dates import LANGUAGES, dates_of, find_dates
-from extras.rewriting.tests.conventions.found import found
+from tandem.extras.rewriting.conventions.dates import LANGUAGES, dates_of, find_dates
+from tandem.extras.rewriting.tests.conventions.found import found
 
 
 @pytest.mark.parametrize(

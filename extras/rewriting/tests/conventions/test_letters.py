@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from extras.rewriting.conventions.letters import find_formulae
-from extras.rewriting.tests.conventions.found import found
+from tandem.extras.rewriting.conventions.letters import find_formulae
+from tandem.extras.rewriting.tests.conventions.found import found
 
 
 @pytest.mark.parametrize(

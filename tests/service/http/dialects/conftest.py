@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from models.bundle import Bundle
-from service.settings import Settings
+from tandem.models.bundle import Bundle
+from tandem.service.settings import Settings
 from tests.service.http.live import Live, live
 from tests.service.support import copying, make_engine, tiny_bundle
 
