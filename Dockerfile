@@ -40,6 +40,7 @@ RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=pip,target
     && pip --python /opt/tandem/bin/python install --require-hashes --only-binary :all: --no-binary srt \
         -r "requirements/image-${VARIANT}.txt"
 COPY pyproject.toml README.md LICENSE ./
+COPY tandem tandem
 COPY models models
 COPY training training
 COPY service service
@@ -65,6 +66,7 @@ STOPSIGNAL SIGTERM
 FROM base AS loadtest
 COPY --from=loadtest-packages /opt/loadtest /opt/loadtest
 # The code as it is: what `tandem loadtest --url` imports of it needs the packages of the lock and no others.
+COPY tandem /opt/loadtest/app/tandem
 COPY models /opt/loadtest/app/models
 COPY service /opt/loadtest/app/service
 COPY deploy /opt/loadtest/app/deploy
@@ -72,7 +74,7 @@ ENV PATH=/opt/loadtest/bin:$PATH \
     PYTHONPATH=/opt/loadtest/app
 USER 10001:10001
 WORKDIR /tmp
-ENTRYPOINT ["python", "-m", "deploy", "loadtest"]
+ENTRYPOINT ["python", "-m", "tandem", "loadtest"]
 # Last, so that a new revision builds nothing anew.
 ARG VERSION=0.2.0
 ARG REVISION=unknown

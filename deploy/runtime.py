@@ -13,6 +13,7 @@ from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search import Graphs
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.search.start import slots_of
+from tandem.service.engine import Backend
 from tandem.service.runtimes import Placement, open_graphs, resolve_device
 from tandem.service.telemetry.cgroups import usable_cores
 
@@ -57,14 +58,20 @@ class RuntimeOptions:
         placement = Placement(own.device, own.max_batch_sentences)
         return opener(bundle, own.runtime, own.precision, own.threads, placement)
 
+    @property
+    def backend(self) -> Backend:
+        """The same as the service tells of a bundle. Raises as ``placed``."""
+        own = self.placed()
+        return Backend(
+            own.runtime, own.precision if own.runtime == "onnx" or own.device != "cpu" else "float32", own.device
+        )
+
     def processes(self, wanted: int) -> int:
         """How many processes decode where so many are wanted, 0 for one on each core; a GPU has enough of one."""
         return wanted or (usable_cores() if self.placed().device == "cpu" else 1)
 
     def __str__(self) -> str:
-        own = self.placed()
-        precision = own.precision if own.runtime == "onnx" or own.device != "cpu" else "float32"
-        return f"{own.runtime} {precision}" + (f" on {own.device}" if own.device != "cpu" else "")
+        return str(self.backend)
 
 
 def directed(bundle: Bundle, language: str = "", target: str = "") -> Bundle:
@@ -83,6 +90,11 @@ def directed(bundle: Bundle, language: str = "", target: str = "") -> Bundle:
     known = ", ".join("-".join(pair) for pair in pairs)
     asked = f"{language or '…'}-{target or '…'}"
     raise ConfigError(f"--language and --target must be of {known}, which {manifest.name} translates, not {asked}")
+
+
+def translates_text(bundle: Bundle) -> bool:
+    """Whether it translates one text: what ``POST /translate`` asks of it."""
+    return bundle.manifest.task == "translate" and len(bundle.sources) == 1 and bundle.sources[0] is not None
 
 
 def check_count(bundle: Bundle, sources: Sequence[Path]) -> None:

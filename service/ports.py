@@ -25,7 +25,10 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tandem.models.bundle import StageReader
 
 _FOLDER = _GROUP = "tandem.extras"
 
@@ -75,6 +78,12 @@ def load(place: str) -> Any:
     """What stands at ``module:attribute``; the attribute may be one of a class."""
     module, _, attributes = place.partition(":")
     return reduce(getattr, attributes.split("."), import_module(module))
+
+
+@cache
+def stage_readers() -> Mapping[str, StageReader]:
+    """What text stages read of bundles, by their names."""
+    return {stage: load(place) for extra in extras() for stage, place in extra.readers.items()}
 
 
 def _ports() -> Iterator[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import Progress
 
@@ -16,8 +19,13 @@ from tandem.models.command import BeamSize, Limit, WrittenLanguage
 from tandem.models.search import Graphs, OfflineDecoder, SearchOptions
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.translation.rendering import Renderer
-from tandem.models.translation.reranking import Reranker
 from tandem.models.translation.translator import Column, translate_lines
+from tandem.service.bundles.loading import OpenBundle
+from tandem.service.local import LocalService
+from tandem.service.translation.requests import TranslateTask
+
+_FIRST = 4  # segments, whose decoding is not timed
+_BLOCK = 512  # texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,14 @@ class Decoding(RuntimeOptions):
     beam_size: BeamSize = None
     limit: Limit = None
     target: WrittenLanguage = ""
+    segments: Annotated[
+        bool,
+        typer.Option(
+            "--segments",
+            help="Decode each line as a whole, by the model alone. [as `POST /translate` answers, where a bundle"
+            " translates one text]",
+        ),
+    ] = False
 
     def open(self, path: Path) -> tuple[Bundle, Graphs, SearchOptions]:
         """The bundle, its graphs and the search options."""
@@ -41,25 +57,51 @@ class Decoding(RuntimeOptions):
         return self.open_graphs(bundle), options
 
 
+def translate_texts(
+    bundle: Bundle, decoding: Decoding, texts: Sequence[str], *, shortlist: bool = False, channel: Bundle | None = None
+) -> tuple[list[str], float]:
+    """Texts as ``POST /translate`` answers them, and how many a second; what only the first cost is not counted.
+
+    Args:
+        bundle: translates one text, or its view for one direction, loaded with what text stages read.
+        decoding: how.
+        texts: in its first language.
+        shortlist: whether it uses its shortlist.
+        channel: translates back, and chooses among the hypotheses; None = none does.
+    """
+    opened = [OpenBundle(bundle, decoding.open_graphs(bundle), decoding.backend)]
+    if channel is not None:  # under a name of its own: it may be the same bundle's other direction
+        channel = replace(channel, manifest=replace(channel.manifest, name=f"{bundle.manifest.name}-back"))
+        opened.append(OpenBundle(channel, decoding.open_graphs(channel), decoding.backend))
+    source, target = bundle.manifest.source_languages[0], bundle.manifest.target_language
+    name, beam_size, rerank = bundle.manifest.name, decoding.beam_size, channel is not None
+    with LocalService(opened, shortlist=shortlist) as service, _bar(len(texts)) as advance:
+
+        def answer(some: Sequence[str]) -> list[str]:
+            task = TranslateTask(q=some, source=source, target=target, model=name, beam_size=beam_size, rerank=rerank)
+            answers = service.translate(task)
+            advance(len(some))
+            return [one.text for one in answers.texts]
+
+        answer(texts[:_FIRST])
+        started = time.perf_counter()
+        written = [one for start in range(0, len(texts), _BLOCK) for one in answer(texts[start : start + _BLOCK])]
+        return written, round(len(texts) / (time.perf_counter() - started), 2)
+
+
 def decode_lines(
     bundle: Bundle,
     graphs: Graphs,
     options: SearchOptions,
     columns: Sequence[Column],
     shortlist: Shortlist | None = None,
-    reranker: Reranker | None = None,
 ) -> list[str]:
-    """All lines, with a progress bar on the terminal."""
-    options = options if reranker is None else replace(options, n_best=options.beam_size)
-    console = Console(stderr=True)
+    """All lines, each as one segment, by the model alone, with a progress bar on the terminal."""
     limit = bundle.manifest.limits.max_source_tokens + 1  # and EOS
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("decoding", total=len(columns[0]))
-        decoder = OfflineDecoder(graphs, options, shortlist, progress=lambda count: bar.advance(task, count))
+    with _bar(len(columns[0])) as advance:
+        decoder = OfflineDecoder(graphs, options, shortlist, progress=advance)
         vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
-        return translate_lines(
-            decoder, vocabularies, columns, max_source_tokens=limit, renderer=renderer, reranker=reranker
-        )
+        return translate_lines(decoder, vocabularies, columns, max_source_tokens=limit, renderer=renderer)
 
 
 def timed_lines(
@@ -68,10 +110,18 @@ def timed_lines(
     options: SearchOptions,
     columns: Sequence[Column],
     shortlist: Shortlist | None = None,
-    reranker: Reranker | None = None,
 ) -> tuple[list[str], float]:
-    """All lines decoded, and how many a second; what only the first sentences cost is not counted."""
-    decode_lines(bundle, graphs, options, [column[:4] for column in columns], shortlist, reranker)
+    """The same, and how many a second; what only the first sentences cost is not counted."""
+    decode_lines(bundle, graphs, options, [column[:_FIRST] for column in columns], shortlist)
     started = time.perf_counter()
-    texts = decode_lines(bundle, graphs, options, columns, shortlist, reranker)
+    texts = decode_lines(bundle, graphs, options, columns, shortlist)
     return texts, round(len(texts) / (time.perf_counter() - started), 2)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on the terminal, and what moves it."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("decoding", total=total)
+        yield lambda count: bar.advance(task, count)

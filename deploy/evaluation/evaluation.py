@@ -170,7 +170,7 @@ def _evaluate(
     baseline = name if wanted.baseline is None else wanted.baseline
     if baseline not in names:
         raise ConfigError(f"--baseline must be one of {', '.join(names)}, but is {baseline!r}")
-    channel = None if wanted.rerank is None else _channel(wanted.rerank, bundle)
+    channel = None if wanted.rerank is None else _channel(wanted.rerank, bundle, decoding)
     # The shortlist first: where it is missing nothing else has been decoded.
     listed = [decode_system(with_list, bundle, columns, decoding, with_shortlist=True)] if wanted.shortlist else []
     reranked = [] if channel is None else [decode_system(ranked, bundle, columns, decoding, channel=channel)]
@@ -209,11 +209,13 @@ def _cut(bundle: Bundle, columns: Sequence[Column]) -> int:
     return sum(length > longest for length in source_lengths(vocabularies, lines))
 
 
-def _channel(path: Path, bundle: Bundle) -> Bundle:
+def _channel(path: Path, bundle: Bundle, decoding: Decoding) -> Bundle:
     """The bundle that translates back. Raises ConfigError where it does not, or there is no translating back."""
     manifest = bundle.manifest
     if manifest.task != "translate" or len(bundle.feature_widths) > 1 or len(manifest.source_languages) > 1:
         raise ConfigError(f"--rerank: {manifest.name} does not translate one language, so that nothing translates back")
+    if decoding.segments:
+        raise ConfigError("--rerank is of texts as the service answers them: leave --segments out")
     return Bundle.load(path).direction(manifest.target_language, manifest.source_languages[0])
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tandem.deploy.evaluation.decoding import Decoding, timed_lines
-from tandem.deploy.runtime import check_shortlist, directed
+from tandem.deploy.evaluation.decoding import Decoding, timed_lines, translate_texts
+from tandem.deploy.runtime import check_shortlist, directed, translates_text
 from tandem.models.bundle import Bundle, Manifest
 from tandem.models.errors import ConfigError
-from tandem.models.translation.reranking import Reranker
 from tandem.models.translation.translator import Column
+from tandem.service.ports import stage_readers
 from tandem.training.data.features import read_columns
 from tandem.training.describe import bundle_parameters
 
@@ -126,7 +126,7 @@ def load_systems(paths: Sequence[Path], target: str = "", languages: Sequence[st
     Raises:
         ConfigError: they cannot be compared, or one does not translate into that language.
     """
-    loaded = [_directed(Bundle.load(path), target, languages) for path in paths]
+    loaded = [_directed(Bundle.load(path, readers=stage_readers()), target, languages) for path in paths]
     counts = Counter(bundle.manifest.name for bundle in loaded)
     names = [str(b.path) if counts[b.manifest.name] > 1 else b.manifest.name for b in loaded]
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -185,8 +185,10 @@ def decode_system(
     """
     graphs, options = decoding.prepare(bundle)
     shortlist = check_shortlist(bundle, graphs) if with_shortlist else None
-    reranker = None if channel is None else Reranker(channel, decoding.open_graphs(channel))
-    texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist, reranker)
+    if translates_text(bundle) and not decoding.segments:
+        texts, decoding_speed = translate_texts(bundle, decoding, columns[0], shortlist=with_shortlist, channel=channel)
+    else:
+        texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist)
     training = bundle.manifest.training
     speed = round(training.target_tokens / training.seconds, 1) if training.seconds else None
     return System(name, texts, bundle_parameters(bundle.manifest), speed, decoding_speed, options.beam_size)

@@ -1,10 +1,10 @@
-"""Lines: what goes into their translation, what comes out of it, and what a line is to the model: one segment here, a
-text of several sentences in ``texts``.
+"""Lines: what goes into their translation, and what comes out of it. To the model a line is a text (``texts``) or one
+segment (``segments``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem.extras.bulk.options import Bad
-from tandem.models.bundle import Bundle
-from tandem.models.search import Array, Hypothesis, SearchOptions
-from tandem.models.search.offline import Sources
-from tandem.models.translation.rendering import Renderer
-from tandem.models.translation.translator import encode_lines, written_lines
-from tandem.models.vocabulary import EOS
 
-_WHOLE = 1 << 40  # tokens: more than a line has
 Field: TypeAlias = bytes | str | NDArray[np.floating[Any]]
 """A line in one source: text, or a matrix of feature vectors."""
 Line: TypeAlias = Field | Sequence[Field]
@@ -100,54 +93,19 @@ def text_of(field: Field) -> Field:
     return text.replace("\r", " ").replace("\n", " ")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LineReading:
-    """A line as the model's side reads it.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was made of a line: its translation, None where the model failed at it, and what is worth telling."""
 
-    Attributes:
-        sentences: what is decoded.
-        write: one hypothesis per sentence to the line's translation.
-        findings: about the line.
-    """
-
-    sentences: Sequence[Sources]
-    write: Callable[[Sequence[Hypothesis]], str]
+    text: str | None
     findings: tuple[LineFinding, ...] = ()
 
 
-class LineReader(Protocol):
-    """Reads lines; ``options`` are those of the search."""
+class LineTranslator(Protocol):
+    """Translates lines, given as one field per source, text without line breaks."""
 
-    @property
-    def options(self) -> SearchOptions: ...
-    def read(self, fields: Sequence[Field]) -> LineReading:
-        """A line, given as one field per source, text without line breaks."""
+    def translate(self, rows: Sequence[Sequence[Field]]) -> list[Written]:
+        """What becomes of each. One that fails costs itself only. Raises DeviceLost."""
         ...
 
-
-class SegmentReader:
-    """A line is one segment, in as many sources as the bundle has: what corpora hold, and `tandem evaluate` decodes."""
-
-    def __init__(self, bundle: Bundle, search: SearchOptions) -> None:
-        self._renderer = Renderer.of(bundle)
-        self.options = self._renderer.options(search)
-        self._sources = bundle.sources
-        self._limit = bundle.manifest.limits.max_source_tokens
-        self._cut_is_bad = bundle.manifest.task != "summarize"  # a summary reads the beginning, and has to say so only
-
-    def read(self, fields: Sequence[Field]) -> LineReading:
-        """A line; what is blank in every source stays blank."""
-        (texts,) = written_lines(self._sources, [[field] for field in fields])
-        if not any(map(str.strip, texts)) and any(vocabulary is not None for vocabulary in self._sources):
-            return LineReading((), lambda hypotheses: "")
-        longest, sources = 0, list[Array]()
-        for vocabulary, field in zip(self._sources, fields, strict=True):
-            if vocabulary is None:
-                sources.append(np.asarray(field))
-                continue
-            (ids,) = encode_lines(vocabulary, [str(field)], _WHOLE)
-            longest = max(longest, len(ids) - 1)
-            sources.append(ids if len(ids) <= self._limit + 1 else np.append(ids[: self._limit], EOS))
-        detail = f"has {longest} tokens, of which the model reads the first {self._limit}"
-        findings = () if longest <= self._limit else (LineFinding("cut", detail, self._cut_is_bad),)
-        return LineReading([tuple(sources)], lambda found: self._renderer.text(found[0], (), texts), findings)
+    def close(self) -> None: ...

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from tandem.deploy.runtime import RuntimeOptions
+from tandem.deploy.runtime import RuntimeOptions, translates_text
 from tandem.models.bundle import Bundle
 from tandem.models.command import (
     LARGEST_BEAM,
@@ -30,7 +30,13 @@ class BulkOptions(RuntimeOptions):
     """
 
     beam_size: BeamSize = None
-    shortlist: Annotated[bool, typer.Option("--shortlist", help="Only tokens of the bundle's shortlist.")] = False
+    shortlist: Annotated[
+        bool | None,
+        typer.Option(
+            "--shortlist/--no-shortlist",
+            help="Only tokens of the bundle's shortlist. [for sentences where the bundle has one, as the service]",
+        ),
+    ] = None
     sentences: Annotated[
         bool | None,
         typer.Option(
@@ -55,7 +61,7 @@ class BulkOptions(RuntimeOptions):
                 language; or there is no such device here.
         """
         manifest = bundle.manifest
-        splits = manifest.task == "translate" and len(bundle.sources) == 1 and bundle.sources[0] is not None
+        splits = translates_text(bundle)
         if self.sentences and not splits:
             raise ConfigError(
                 f"--sentences is for bundles that translate one text; {manifest.name} has the task {manifest.task!r}"
@@ -67,4 +73,5 @@ class BulkOptions(RuntimeOptions):
         language = self.language or manifest.source_languages[0]
         beam_size = self.beam_size if self.beam_size is not None else manifest.decoding.beam_size
         sentences = splits if self.sentences is None else self.sentences
-        return replace(self.placed(), sentences=sentences, language=language, beam_size=beam_size)
+        shortlist = sentences and bundle.shortlist is not None if self.shortlist is None else self.shortlist
+        return replace(self.placed(), sentences=sentences, shortlist=shortlist, language=language, beam_size=beam_size)

@@ -1,51 +1,47 @@
-"""A line as a text: split into sentences, translated, and put together, as ``POST /translate`` would answer it."""
+"""A line as a text: translated as ``POST /translate`` would answer it, by the same code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-import numpy as np
-
-from tandem.extras.bulk.lines import Field, LineReading
+from tandem.extras.bulk.lines import Field, LineFinding, Written
+from tandem.extras.bulk.options import BulkOptions
 from tandem.models.bundle import Bundle
-from tandem.models.search import Hypothesis, SearchOptions
-from tandem.models.text import normalise
-from tandem.service.bundles.served import ServedModel, Tokeniser
-from tandem.service.text.layout import Document
-from tandem.service.text.loops import cut_loops
+from tandem.models.errors import DeviceLost, TandemError
+from tandem.models.search import Graphs
+from tandem.service.bundles.loading import OpenBundle
+from tandem.service.local import LocalService
+from tandem.service.translation.requests import TranslateTask
 
 
-class TextReader:
-    """A line is a text in one language: sentences, and layout that comes back as it was.
+class TextTranslator:
+    """Lines are texts in one language. None is too long: what the model cannot read at once is divided further."""
 
-    No sentence is too long: what the model cannot read at once is divided further, and nothing is left out.
-    """
-
-    def __init__(self, bundle: Bundle, language: str, search: SearchOptions) -> None:
+    def __init__(self, bundle: Bundle, graphs: Graphs, options: BulkOptions) -> None:
         """
         Args:
-            bundle: translates one text.
-            language: of the lines.
-            search: how to decode; tokens that the service never writes uninvited are suppressed here, too.
+            bundle: translates one text, in one direction.
+            graphs: its graphs.
+            options: settled.
         """
-        self._model, self._language = ServedModel.of(bundle), language
-        self.options = replace(self._model.options, beam_size=search.beam_size)
+        self._service = LocalService([OpenBundle(bundle, graphs, options.backend)], shortlist=bool(options.shortlist))
+        self._options, self._target = options, bundle.manifest.target_language
 
-    def read(self, fields: Sequence[Field]) -> LineReading:
-        """A line; without a letter it stays as it is."""
-        (text,) = map(str, fields)
-        model, tokens = self._model, Tokeniser(self._model)
-        on_one_line = normalise(text).replace("\n", " ")
-        document = Document.parse(on_one_line, self._language, model.target, model.limit, tokens.measure)
-        pieces = [piece.text for piece in document.sentences]
-        sentences = [(np.array(tokens.ids(piece), np.int64),) for piece in pieces]
+    def translate(self, rows: Sequence[Sequence[Field]]) -> list[Written]:
+        """Lines, of one field each. One that fails costs itself only. Raises DeviceLost."""
+        return self._texts([str(text) for (text,) in rows])
 
-        def write(hypotheses: Sequence[Hypothesis]) -> str:
-            lines = [self._sentence(*pair) for pair in zip(pieces, hypotheses, strict=True)]
-            return document.join(lines)[0] if pieces else text
+    def close(self) -> None:
+        self._service.close()
 
-        return LineReading(sentences, write)
-
-    def _sentence(self, source: str, hypothesis: Hypothesis) -> str:
-        return cut_loops(self._model.decode(hypothesis, (source,)), source)[0]
+    def _texts(self, texts: Sequence[str]) -> list[Written]:
+        options = self._options
+        request = TranslateTask(q=texts, source=options.language, target=self._target, beam_size=options.beam_size)
+        try:
+            return [Written(one.text) for one in self._service.translate(request).texts]
+        except DeviceLost:
+            raise
+        except TandemError as error:
+            if len(texts) > 1:
+                return [one for text in texts for one in self._texts([text])]
+            return [Written(None, (LineFinding("decoding_failed", f"the model failed: {error.__cause__ or error}"),))]

@@ -10,20 +10,14 @@ row, whose prefix is the whole source, finds that probability: any runtime can d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
-import numpy as np
-
 from tandem.models.bundle import Bundle
-from tandem.models.search.graphs import Graphs
 from tandem.models.search.hypotheses import Hypothesis
-from tandem.models.search.offline import Failed, NBest, OfflineDecoder
 from tandem.models.search.options import SearchOptions
 from tandem.models.text import as_read
-from tandem.models.translation.rendering import Renderer
 from tandem.models.vocabulary import Vocabulary
 
 WEIGHT = 0.3
@@ -97,35 +91,3 @@ class ChannelModel:
 
         pairs = zip(hypotheses, answers, strict=True)
         return tuple(hypothesis for hypothesis, _ in sorted(pairs, key=score, reverse=True))
-
-
-class Reranker:
-    """A channel model with what it runs on, for decoding with nobody waiting."""
-
-    def __init__(self, bundle: Bundle, graphs: Graphs) -> None:
-        """``bundle``: that translates back, or its view for one direction; ``graphs``: its, opened."""
-        self._channel = ChannelModel.of(bundle)
-        self._decoder = OfflineDecoder(graphs, SearchOptions(beam_size=1))
-
-    def ranked(self, sources: Sequence[str], outcomes: Iterable[NBest], renderer: Renderer) -> list[NBest]:
-        """The n best of each sentence in the order that both give them; ``renderer``: writes them as text.
-
-        Raises:
-            SentenceError: as for ``OfflineDecoder.decode``.
-        """
-        found = list(outcomes)
-        asked = [self._questions(source, one, renderer) for source, one in zip(sources, found, strict=True)]
-        each = (((np.array(q.ids, np.int64),), q.options) for questions in asked for q in questions)
-        answers = self._decoder.decode_each(each)
-        return [self._chosen(one, islice(answers, len(asked[place]))) for place, one in enumerate(found)]
-
-    def _questions(self, source: str, outcome: NBest, renderer: Renderer) -> list[Question]:
-        if isinstance(outcome, Failed) or len(outcome) < 2:
-            return []
-        return self._channel.questions(source, [renderer.text(one, (), (source,)) for one in outcome])
-
-    def _chosen(self, outcome: NBest, answers: Iterator[NBest]) -> NBest:
-        best = [one[0] for one in answers if not isinstance(one, Failed)]
-        if isinstance(outcome, Failed) or len(best) < len(outcome):  # nobody was asked, or not all was answered
-            return outcome
-        return self._channel.ranked(outcome, best)

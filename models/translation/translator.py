@@ -12,7 +12,6 @@ from tandem.models.search.graphs import Array
 from tandem.models.search.offline import Failed, NBest, OfflineDecoder
 from tandem.models.text import as_read, normalise
 from tandem.models.translation.rendering import Renderer
-from tandem.models.translation.reranking import Reranker
 from tandem.models.vocabulary import EOS, Vocabulary
 
 Column: TypeAlias = Sequence[Any]  # lines of text (str), or feature matrices S x D (arrays)
@@ -41,7 +40,6 @@ def translate_lines(
     *,
     max_source_tokens: int,
     renderer: Renderer | None = None,
-    reranker: Reranker | None = None,
 ) -> list[str]:
     """The best hypothesis of every line, as text.
 
@@ -53,7 +51,6 @@ def translate_lines(
         max_source_tokens: longer lines are cut there (EOS included).
         renderer: how hypotheses become text, ``Renderer.of(bundle)`` for a bundle; by default they are text, and
             unknown words are copied from the source.
-        reranker: chooses among the decoder's n best; by default the first of them is the best.
     """
     sources, target = vocabularies
     renderer = renderer or Renderer(tuple(sources), target)
@@ -64,8 +61,6 @@ def translate_lines(
     texts = [""] * len(written)
     decoder = replace(decoder, options=renderer.options(decoder.options))
     outcomes: Iterable[NBest] = decoder.decode(tuple(column[index] for column in columns) for index in wanted)
-    if reranker is not None:
-        outcomes = reranker.ranked([written[index][0] for index in wanted], outcomes, renderer)
     for index, hypotheses in zip(wanted, outcomes, strict=True):
         if not isinstance(hypotheses, Failed):
             texts[index] = renderer.text(hypotheses[0], (), written[index])

@@ -13,12 +13,11 @@ import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import structlog
 
-from tandem.models.bundle import Bundle, StageReader
+from tandem.models.bundle import Bundle
 from tandem.models.bundle.manifest import NAME, Manifest, read_manifest
 from tandem.models.errors import BundleError, ConfigError, TandemError
 from tandem.models.search import Graphs, start_batch
@@ -26,7 +25,7 @@ from tandem.service.bundles.backend import backend_of
 from tandem.service.bundles.readiness import probe_job
 from tandem.service.bundles.switches import Switches
 from tandem.service.engine import Backend, Engine, alias_of
-from tandem.service.ports import extras, load
+from tandem.service.ports import stage_readers
 from tandem.service.runtimes import Placement, memory_of, open_graphs, resolve_device
 from tandem.service.settings import Settings
 
@@ -139,12 +138,6 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     placement = Placement(device, limits.max_batch_sentences, settings.gpu_memory)
     graphs = open_graphs(bundle, backend.runtime, backend.precision, settings.threads, placement)
     return OpenBundle(bundle, graphs, backend)
-
-
-@cache
-def stage_readers() -> Mapping[str, StageReader]:
-    """What text stages read of bundles, by their names."""
-    return {stage: load(place) for extra in extras() for stage, place in extra.readers.items()}
 
 
 def add_loaded(engine: Engine, loaded: OpenBundle) -> None:

@@ -9,6 +9,7 @@ engine, which takes no more work.
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -262,7 +263,9 @@ class Worker:
         incident = uuid.uuid4().hex[:12]
         requests = sorted({ticket.job.tag for ticket in tickets})
         _log.error("decoding_failed", incident=incident, bundle=key.bundle, requests=requests, exc_info=True)
-        self._dispatcher.fail(tickets, DecodingFailed(incident))
+        error = DecodingFailed(incident)
+        error.__cause__ = sys.exception()
+        self._dispatcher.fail(tickets, error)
 
     def _abandon(self, batch: RunningBatch) -> None:
         _log.warning("batch_abandoned", bundle=batch.key.bundle, sentences=len(batch.members))

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from tests.browser.support import ROOT, Visit, error, serving
+from tests.browser.support import Visit, error, serving
+from tests.shipped import ROOT
 
 POLICY = ("default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from tests.docker.engine import BUILD_SECONDS, ROOT, Engine, Output, environment, eventually, run
+from tests.docker.engine import BUILD_SECONDS, Engine, Output, environment, eventually, run
+from tests.shipped import ROOT
 
 UP_SECONDS = 150.0  # until every container is healthy
 

@@ -7,7 +7,8 @@ import tomllib
 
 import pytest
 
-from tests.docker.engine import ROOT, SHIPPED, Engine
+from tests.docker.engine import SHIPPED, Engine
+from tests.shipped import ROOT
 
 pytestmark = pytest.mark.docker
 

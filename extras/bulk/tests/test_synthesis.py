@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,6 @@ from tandem.extras.bulk.synthetic import Sieve, nearest
 from tandem.extras.bulk.tests.support import Opener, open_copying
 from tandem.extras.bulk.translator import BulkTranslator
 from tandem.models.errors import ConfigError, CorpusError
-from tandem.models.search import Failed
 from tandem.training.data.corpus import read_lines
 from tests.service.support import tiny_bundle
 
@@ -82,7 +82,14 @@ def test_lines_that_were_cut_are_no_pairs(tmp_path: Path, opened: Opener) -> Non
     assert made.dropped == {"bad_line": 1, "copied": 1}
 
 
-def test_the_candidate_nearest_to_the_reference_is_taken(tmp_path: Path) -> None:
+def test_the_candidate_nearest_to_the_reference_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Sequence[str]] = []
+
+    def noted(candidates: Sequence[str], reference: str) -> str:
+        found.append(candidates)
+        return nearest(candidates, reference)
+
+    monkeypatch.setattr("tandem.extras.bulk.synthetic.nearest", noted)
     assert nearest(["a cat", "a dog barks", "a dog"], "a dog barks loudly") == "a dog barks"
     assert nearest(["first", "first"], "x") == "first"
     bundle = tiny_bundle(tmp_path)
@@ -98,17 +105,9 @@ def test_the_candidate_nearest_to_the_reference_is_taken(tmp_path: Path) -> None
     assert first.text == "das haus ist gross"
     assert (empty.text, empty.bad) == ("", False)
     assert (bad.text, bad.findings[0].reason) == ("", "invalid_utf8")
-    assert last.text == nearest(_candidates(teacher, "guten morgen"), "guten")
+    assert len(found) == 2 and len(found[1]) == 3
+    assert last.text == nearest(found[1], "guten")
     assert teacher.widths == (0, 0)
-
-
-def _candidates(teacher: BulkTranslator, line: str) -> list[str]:
-    """What the search finds: read off with references that each candidate alone is nearest to."""
-    opened = teacher._open()
-    reading = opened.form.read([line])
-    (found,) = opened.decoder.decode(reading.sentences)
-    assert not isinstance(found, Failed) and len(found) == 3
-    return [reading.write([one]) for one in found]
 
 
 def test_interpolation_reads_references_from_files(tmp_path: Path, opened: Opener) -> None:

@@ -184,7 +184,7 @@ def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str,
     bundle = Bundle.load(folder / "bundle")
     sides = side_names(len(recipe.source_languages))
     *sources, gold = read_parallel([text_path(data, recipe.data.corpora[0].name, "test", side) for side in sides])
-    system = decode_system(recipe.name, bundle, sources, Decoding(threads=threads))
+    system = decode_system(recipe.name, bundle, sources, Decoding(threads=threads, segments=True))
     scores = {
         score.metric: score.value for score in task_scores(recipe.task, recipe.target_language, system.texts, gold)
     }

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
+from tandem.deploy.evaluation.decoding import Decoding, translate_texts
 from tandem.models.bundle import Bundle, Limits
 from tandem.models.search import Hypothesis, OfflineDecoder, SearchOptions
-from tandem.models.search.offline import Failed
+from tandem.models.search.offline import Failed, NBest
 from tandem.models.steps.loading import load_bundle_model
 from tandem.models.steps.torch_graphs import TorchGraphs
 from tandem.models.translation.rendering import Renderer
-from tandem.models.translation.reranking import WEIGHT, ChannelModel, Reranker
-from tandem.models.translation.translator import encode_lines, translate_lines
+from tandem.models.translation.reranking import WEIGHT, ChannelModel
+from tandem.models.translation.translator import encode_lines
 from tandem.models.vocabulary import BOS, EOS, TaggedVocabulary
 from tandem.training.export.proof import Judge as Teacher
 from tests.deploy.small import VOCABULARY, Make, make
@@ -89,11 +90,18 @@ def test_answers_are_the_source_s_probabilities(make: Make) -> None:
     renderer, channel = Renderer.of(forward), ChannelModel.of(back)
     lines = [line for line in LINES if line]
     found = list(decoder.decode((ids,) for ids in encode_lines(VOCABULARY, lines, 12)))
-    ranked = Reranker(back, TorchGraphs(model)).ranked(lines, found, renderer)
+    judge = OfflineDecoder(TorchGraphs(model), SearchOptions(beam_size=1))
 
+    def asked(line: str, outcome: NBest) -> tuple[Hypothesis, ...]:
+        assert not isinstance(outcome, Failed)
+        questions = channel.questions(line, [renderer.text(one, (), (line,)) for one in outcome])
+        answers = [*judge.decode_each(((np.array(one.ids),), one.options) for one in questions)]
+        return channel.ranked(outcome, [one[0] for one in answers if not isinstance(one, Failed)])
+
+    ranked = [asked(line, outcome) for line, outcome in zip(lines, found, strict=True)]
     teacher, moved = Teacher(model), 0
     for line, before, after in zip(lines, found, ranked, strict=True):
-        assert not isinstance(before, Failed) and not isinstance(after, Failed)
+        assert not isinstance(before, Failed)
         source = Hypothesis(tuple(VOCABULARY.encode(line)), 0.0, 0.0, True, ())
 
         def score(one: Hypothesis, line: str = line, source: Hypothesis = source) -> float:
@@ -107,19 +115,14 @@ def test_answers_are_the_source_s_probabilities(make: Make) -> None:
     assert channel.questions(lines[0], ["a"])[0].options.prefix[0] not in (BOS, EOS)
 
 
-def test_lines_are_translated_by_what_the_judge_prefers(make: Make) -> None:
+def test_texts_are_translated_by_what_the_judge_prefers(make: Make) -> None:
     forward, back = Bundle.load(make("one", "de")), Bundle.load(make("back", "en", seed=2, target_language="de"))
-    options = replace(forward.manifest.decoding, beam_size=4, n_best=4)
-    decoder = OfflineDecoder(TorchGraphs(load_bundle_model(forward)), options)
-    reranker = Reranker(back, TorchGraphs(load_bundle_model(back)))
-    vocabularies, renderer = ([VOCABULARY], VOCABULARY), Renderer.of(forward)
 
-    def translated(chosen: Reranker | None) -> list[str]:
-        return translate_lines(decoder, vocabularies, [LINES], max_source_tokens=12, renderer=renderer, reranker=chosen)
+    def translated(channel: Bundle | None) -> list[str]:
+        return translate_texts(forward, Decoding("torch", "float32", beam_size=4), LINES, channel=channel)[0]
 
-    plain, ranked = translated(None), translated(reranker)
+    plain, ranked = translated(None), translated(back)
     assert plain[2] == ranked[2] == "", "a line without text stays one"
     assert plain != ranked
     short = replace(back, manifest=replace(back.manifest, limits=Limits(12, 1)))
-    with torch.inference_mode():
-        assert translated(Reranker(short, TorchGraphs(load_bundle_model(back))))[0] == plain[0], "too long to be judged"
+    assert translated(short)[0] == plain[0], "too long to be judged"

@@ -144,7 +144,7 @@ def test_the_command_trains_under_torchrun(prepared: Path, tmp_path: Path) -> No
     mapping["data"]["filters"], mapping["decoding"] = {"deduplicate": False}, {"max_length": 12}  # TOML has no null
     recipe.write_text(tomlkit.dumps(mapping), encoding="utf-8")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, "-m", "--", "deploy", "train", str(recipe), "--run", str(run)]
+    command = [*torchrun, "-m", "--", "tandem", "train", str(recipe), "--run", str(run)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
