@@ -114,8 +114,7 @@ class CoreSettings(BaseSettings):
         default=0,
         ge=0,
         le=256,
-        description="Decode workers; 0 = one per core that may be used but one, which is left to the HTTP side; on a"
-        " GPU one.",
+        description="Decode workers; 0 = one per core that may be used; on a GPU one.",
     )
 
     data: Path | None = Field(
@@ -329,7 +328,7 @@ class CoreSettings(BaseSettings):
     @property
     def decode_workers(self) -> int:
         """Number of decode workers, chosen where the setting is 0."""
-        return self.workers or max(1, usable_cores() - 1)
+        return self.workers or usable_cores()
 
     def engine_options(self, device: str = "cpu", memory: int | None = None) -> EngineOptions:
         """The part that the engine needs.

@@ -25,6 +25,7 @@ from tandem.service.settings import Settings
 
 PACKAGE = Path(__file__).absolute().parents[2]
 FOLDERS = ("models", "service", "extras")
+_WHOLE = 5.0  # seconds: a thread is left where it waits, and not in the middle of what it does
 _JSON = {"content-type": "application/json"}
 _INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")  # no functions of their own from Python 3.12 on
 
@@ -85,7 +86,8 @@ def measure(options: TraceOptions) -> dict[str, Any]:
 
 async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
     """Send a request twice to an application that is started here, and record the second time."""
-    recorder = CallRecorder()
+    recorder, interval = CallRecorder(), sys.getswitchinterval()
+    sys.setswitchinterval(_WHOLE)
     threading.setprofile(recorder)
     sys.setprofile(recorder)
     try:
@@ -100,6 +102,7 @@ async def traced(app: Any, path: str, body: bytes) -> dict[str, Any]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+        sys.setswitchinterval(interval)
     if reply.status_code != 200:
         raise ConfigError(f"POST {path} must answer 200, but answered {reply.status_code}: {reply.text}")
     return {**recorder.figures(), "reply": reply.json()}

@@ -49,6 +49,7 @@ class Job:
         deadline: on the engine's clock; None = none.
         cache: whether the result may come from, and go into, the result cache.
         tag: the request's id, for logs.
+        caller: who asks; empty for whoever need not share the queue.
     """
 
     bundle: str
@@ -58,6 +59,7 @@ class Job:
     deadline: float | None = None
     cache: bool = True
     tag: str = ""
+    caller: str = ""
 
     @property
     def key(self) -> BatchKey:

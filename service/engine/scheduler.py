@@ -11,7 +11,9 @@ that come during a step gather by themselves; an idle worker would only waste it
 
 The queue is bounded in predicted tokens, of waiting and running sentences together. A request counts at most half of
 the bound when it asks to be let in: the bound is about seconds of waiting, and a long document would otherwise find
-room only when nobody else is there.
+room only when nobody else is there. Bulk work is behind interactive work, and shuts none out: an interactive request
+finds room beside what is interactive. Half of the bound is kept beyond it for callers of whom nothing is queued, so that
+one who sends much is refused before another is.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class SchedulerLimits:
     """Bounds of the queue and of a batch.
 
     Attributes:
-        max_queue_tokens: predicted tokens, waiting and running; more where the last request let in is a large one.
+        max_queue_tokens: predicted tokens, waiting and running, of interactive sentences, and of all where bulk ones
+            are to join them; more where the last request let in is a large one, or a caller's only one.
         max_batch_tokens: rows (sentences x beam size) times the longest source of one running batch.
         max_batch_sentences: sentences of one running batch.
         max_join_tokens: source tokens that a worker with running batches encodes between two of their steps; one
@@ -102,7 +105,13 @@ class Scheduler:
         self._active: dict[int, Ticket] = {}
         self._doomed: set[int] = set()
         self._rate = Rate(clock)
-        self.queued_tokens = 0
+        self._queued: Counter[Priority] = Counter()
+        self._held: Counter[str] = Counter()  # by caller
+
+    @property
+    def queued_tokens(self) -> int:
+        """Predicted tokens of what waits and runs."""
+        return self._queued.total()
 
     @property
     def waiting(self) -> int:
@@ -117,14 +126,19 @@ class Scheduler:
     @property
     def full(self) -> bool:
         """Whether no request would be let in, however small."""
-        return self.queued_tokens >= self._limits.max_queue_tokens
+        return self._queued[Priority.INTERACTIVE] >= self._limits.max_queue_tokens + self._reserve
+
+    @property
+    def _reserve(self) -> int:
+        """Tokens beyond the bound that are kept for callers of whom nothing is queued."""
+        return self._limits.max_queue_tokens // 2
 
     @property
     def records(self) -> int:
         """Entries of all its books: what must not grow with the number of sentences that have come and gone."""
         queues = sum(1 + len(bucket) for buckets in self._waiting.values() for bucket in buckets.values())
         books = len(self._running) + len(self._active) + len(self._doomed)
-        return queues + len(self._waiting) + books + len(self._deadlines) + len(self._rate)
+        return queues + len(self._waiting) + books + len(self._deadlines) + len(self._rate) + len(self._held)
 
     def admit(self, jobs: Sequence[Job], *, begun: bool = False) -> list[Ticket]:
         """Take all jobs of a request, or none.
@@ -136,14 +150,22 @@ class Scheduler:
             Overloaded: the queue has no room for all of them.
         """
         tokens = [job.predicted_tokens for job in jobs]
-        bound = self._limits.max_queue_tokens
-        if jobs and not begun and self.queued_tokens and self.queued_tokens + min(sum(tokens), bound // 2) > bound:
+        if jobs and not begun and not self._has_room(jobs[0], sum(tokens)):
             raise self.overloaded()
         now = self._clock()
         tickets = [self._ticket(job, now, predicted) for job, predicted in zip(jobs, tokens, strict=True)]
         for ticket in tickets:
             self._enter(ticket)
         return tickets
+
+    def _has_room(self, first: Job, tokens: int) -> bool:
+        """Whether a request finds room that begins with this job, and has so many tokens."""
+        bound = self._limits.max_queue_tokens
+        if first.caller and not self._held[first.caller]:
+            bound += self._reserve
+        interactive = first.priority is Priority.INTERACTIVE
+        ahead = self._queued[Priority.INTERACTIVE] if interactive else self.queued_tokens
+        return not ahead or ahead + min(tokens, self._limits.max_queue_tokens // 2) <= bound
 
     def overloaded(self) -> Overloaded:
         """What a request that finds no room is told."""
@@ -236,7 +258,9 @@ class Scheduler:
         buckets = self._waiting.setdefault(ticket.key, {})
         buckets.setdefault(_bucket(ticket), OrderedDict())[ticket.id] = ticket
         self._active[ticket.id] = ticket
-        self.queued_tokens += ticket.tokens
+        self._queued[ticket.job.priority] += ticket.tokens
+        if ticket.job.caller:
+            self._held[ticket.job.caller] += ticket.tokens
         if ticket.job.deadline is not None:
             self._timed += 1
             heapq.heappush(self._deadlines, (ticket.job.deadline, ticket.id))
@@ -244,7 +268,11 @@ class Scheduler:
     def _leave(self, ticket: Ticket) -> None:
         del self._active[ticket.id]
         self._doomed.discard(ticket.id)
-        self.queued_tokens -= ticket.tokens
+        self._queued[ticket.job.priority] -= ticket.tokens
+        if caller := ticket.job.caller:
+            self._held[caller] -= ticket.tokens
+            if not self._held[caller]:
+                del self._held[caller]
         self._unqueue(ticket)
         if ticket.job.deadline is not None:
             self._timed -= 1

@@ -20,6 +20,7 @@ from tandem.service.text.spans import Span, atoms
 _CACHED = 1 << 16  # characters; all of Unicode has some 160,000, most texts under a hundred
 # What makes one emoji of several signs: with the sign before it, it is one thing.
 _JOINED = frozenset("\u200d\ufe0e\ufe0f\u20e3") | set(map(chr, (*range(0x1F3FB, 0x1F400), *range(0xE0020, 0xE0080))))
+_PRIVATE = "\ue000"  # no vocabulary has a piece for it
 # Marks that no text is without, and that each language writes in its own way: hidden they would stay as they are. Where
 # they are spelt in bytes, models have read many.
 _MARKS = frozenset(".,:;!?()/'\"-‐‑–—’‘‚‛“”„‟«»‹›…")
@@ -34,9 +35,14 @@ _WHOLE = re.compile(
 
 
 class Alphabet:
-    """The characters that a vocabulary has pieces for: it is asked for each once, for Latin ones at once."""
+    """The characters that a vocabulary has pieces for: it is asked for each once, for Latin ones at once.
+
+    Attributes:
+        spells: whether it spells others in bytes; else they are lost, and nothing is left of them.
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        self.spells = vocabulary.unk not in vocabulary.encode(_PRIVATE)
         self._known = lru_cache(_CACHED)(partial(_is_read, vocabulary))
         for character in map(chr, range(0x180)):
             self._known(character)
@@ -59,31 +65,33 @@ def find_foreign(sentence: Masked, alphabets: Sequence[Alphabet]) -> list[Hidden
         alphabets: of all models that it goes through, each of which must know a character.
     """
     text = sentence.text
+    whole = not all(alphabet.spells for alphabet in alphabets)
     unknown = {one for one in set(text) if one != sentence.mark and not all(one in each for each in alphabets)}
     parted = text.replace(sentence.mark, " ") if sentence.mark else text  # it is no part of an emoji
-    return [(span, Hidden.kept(text[slice(*span)], asked=False)) for span in _joined(_found(parted, unknown))]
+    return [(span, Hidden.kept(text[slice(*span)], asked=False)) for span in _joined(_found(parted, unknown, whole))]
 
 
-def _found(text: str, unknown: set[str]) -> Iterator[Span]:
+def _found(text: str, unknown: set[str], whole: bool) -> Iterator[Span]:
+    """``whole``: whether a word with one unknown letter is lost."""
     if not unknown:
         return
     done = 0
     for match in _WHOLE.finditer(text):
         if not unknown.isdisjoint(match[0]):
-            yield from _alone(text, unknown, done, match.start())
+            yield from _alone(text, unknown, whole, done, match.start())
             yield Span(*match.span())
             done = match.end()
-    yield from _alone(text, unknown, done, len(text))
+    yield from _alone(text, unknown, whole, done, len(text))
 
 
-def _alone(text: str, unknown: set[str], start: int, end: int) -> Iterator[Span]:
-    """Words without a known letter, and unknown signs: a word of which most is known is read, the rest in bytes."""
+def _alone(text: str, unknown: set[str], whole: bool, start: int, end: int) -> Iterator[Span]:
+    """Unknown signs, and words without a known letter, or with an unknown one that no bytes spell."""
     for match in atoms().finditer(text, start, end):
         if unknown.isdisjoint(match[0]):
             continue
         first, behind = match.span()
         if match[0][0].isalnum() and not has_unspaced(match[0]):
-            if unknown.issuperset(match[0]):
+            if whole or unknown.issuperset(match[0]):
                 yield Span(first, behind)
             continue
         for place in range(first, behind):

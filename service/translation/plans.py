@@ -84,7 +84,8 @@ class Plan:
         options = leading if first else others
         if reserved:
             options = replace(options, required=tuple(self.model.placeholders[name] for name in reserved))
-        return Job(self.model.name, ids, options, self.priority, self.deadline, tag=self.context.tag)
+        context = self.context
+        return Job(self.model.name, ids, options, self.priority, self.deadline, tag=context.tag, caller=context.caller)
 
 
 def make_plan(

@@ -52,6 +52,7 @@ from tandem.service.translation.requests import (
     SummarizeTask,
     TranslateTask,
     check_size,
+    is_short,
     request_seconds,
 )
 from tandem.service.translation.reranking import decode_ranked
@@ -156,15 +157,16 @@ class TextService:
         """Decode every sentence, those once more of which something is missing, and put all into their places."""
         with self._engine.dispatcher.session():
             admission = self._admit(request, context)
+            run = self._threads.run_here if is_short(request, context) else self._threads.run
             async with asyncio.timeout(admission.deadline - admission.began):
-                parsed, guesses = await self._threads.run(context.caller, read, request, admission)
+                parsed, guesses = await run(context.caller, read, request, admission)
                 units = [(text, unit) for text in parsed for unit in text.units]
                 rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     work = [one for text, unit in units for one in unit.work(text.plan)]
                     watch = watch_sentences(progress, units)
                     rounds.append(await decode_ranked(self._engine, self._threads, work, watch, begun=bool(rounds)))
-                    units, written = await self._threads.run(context.caller, _write, request, parsed, units, rounds[-1])
+                    units, written = await run(context.caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
                 tell_rest(progress, parsed)

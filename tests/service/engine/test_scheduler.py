@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tandem.models.search import SearchOptions
-from tandem.service.engine import Job, Load, Overloaded
+from tandem.service.engine import Job, Load, Overloaded, Priority
 from tests.service.engine.scheduling import Clock, job, scheduler, taken
 
 
@@ -131,3 +131,40 @@ def test_deadlines_of_sentences_long_gone_are_forgotten() -> None:
         queue.finish(taken(queue.plan({})))
         most = max(most, queue.records)
     assert most < 300
+
+
+def test_bulk_work_shuts_no_interactive_request_out() -> None:
+    queue = scheduler(max_queue_tokens=100)
+    queue.admit([job(60, priority=Priority.BULK)] * 4)  # a large one, which finds room where half of the bound is free
+    with pytest.raises(Overloaded):
+        queue.admit([job(1, priority=Priority.BULK)])
+    queue.admit([job(10), job(10)])
+    assert not queue.full
+    with pytest.raises(Overloaded):
+        queue.admit([job(40)])
+
+
+def test_bulk_work_waits_for_interactive_work() -> None:
+    queue = scheduler(max_queue_tokens=100)
+    queue.admit([job(20), job(20)])
+    with pytest.raises(Overloaded):
+        queue.admit([job(1, priority=Priority.BULK)])
+
+
+def test_who_sends_much_is_refused_before_others() -> None:
+    queue = scheduler(max_queue_tokens=100)
+    large = queue.admit([job(20, caller="large"), job(20, caller="large")])
+    with pytest.raises(Overloaded):
+        queue.admit([job(1, caller="large")])
+    with pytest.raises(Overloaded):
+        queue.admit([job(1)])
+    (small,) = queue.admit([job(5, caller="small")])
+    with pytest.raises(Overloaded):
+        queue.admit([job(1, caller="small")])
+    queue.cancel([small.id])
+    queue.admit([job(5, caller="small")])
+    with pytest.raises(Overloaded):
+        queue.admit([job(30, caller="third")])  # the reserve is half of the bound
+    queue.cancel([ticket.id for ticket in large])
+    queue.admit([job(5, caller="large")])
+    assert queue.queued_tokens == 2 * job(5).predicted_tokens

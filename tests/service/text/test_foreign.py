@@ -50,6 +50,13 @@ def test_signs_and_whole_words_are_foreign(text: str, foreign: list[str]) -> Non
     assert found(text, TINY) == foreign
 
 
+def test_without_bytes_a_word_with_one_unknown_letter_is_lost() -> None:
+    """So it is hidden whole: of "Müller" an imported model read "Mller"."""
+    assert TINY.spells and not CYRILLIC.spells
+    assert found("привет мир мирü", CYRILLIC) == ["мирü"]
+    assert found("haus haŭs", TINY) == []
+
+
 def test_what_is_hidden_is_no_foreign_sign() -> None:
     masked = Masked.of("das {x}→ haus").hide([(Span(4, 7), Hidden.kept("{x}"))])
     assert [part.source for _, part in find_foreign(masked, [TINY])] == ["→"]

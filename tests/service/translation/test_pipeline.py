@@ -45,12 +45,25 @@ def submissions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Served], list[Any]
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("fields", [{}, {"source": "auto"}, {"format": "html"}, {"details": True}])
-async def test_a_request_changes_threads_twice(
+async def test_a_request_is_read_in_one_turn_and_written_in_another(
     service: Served, submissions: Callable[[Served], list[Any]], fields: dict[str, Any]
 ) -> None:
     noted = submissions(service)
-    assert (await service.translate([TEXT, "das haus"], **fields)).status_code == 200
+    assert (await service.translate([TEXT * 10, "das haus"], **fields)).status_code == 200
     assert len(noted) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("fields", "turns"), [({}, 0), ({"details": True}, 0), ({"format": "html"}, 2), ({"protect": ["x"]}, 2)]
+)
+async def test_a_sentence_wakes_no_text_thread(
+    service: Served, submissions: Callable[[Served], list[Any]], fields: dict[str, Any], turns: int
+) -> None:
+    """Unless what it asks for may take long whatever its length."""
+    noted = submissions(service)
+    assert (await service.translate("das haus", **fields)).status_code == 200
+    assert len(noted) == turns
 
 
 @pytest.mark.anyio
