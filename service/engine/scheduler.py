@@ -12,8 +12,8 @@ that come during a step gather by themselves; an idle worker would only waste it
 The queue is bounded in predicted tokens, of waiting and running sentences together. A request counts at most half of
 the bound when it asks to be let in: the bound is about seconds of waiting, and a long document would otherwise find
 room only when nobody else is there. Bulk work is behind interactive work, and shuts none out: an interactive request
-finds room beside what is interactive. Half of the bound is kept beyond it for callers of whom nothing is queued, so that
-one who sends much is refused before another is.
+finds room beside what is interactive. Half of the bound is kept beyond it for callers of whom nothing is queued: who
+sends much is refused before others are.
 """
 
 from __future__ import annotations
