@@ -22,7 +22,7 @@ from tandem.models.search import SearchOptions
 from tandem.service.app import create_app
 from tandem.service.configuration import flag_of, is_secret, plain_default, variable_of
 from tandem.service.http.openapi import FORM
-from tandem.service.http.ports import dialect_of
+from tandem.service.http.parts import dialect_of
 from tandem.service.settings import Settings
 from tandem.training.data.config import (
     AugmentationConfig,

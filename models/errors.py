@@ -14,7 +14,7 @@
     └── DataInUse          another process works on a folder
 
 A message says what was wrong, the bound and the value, and what to do. The service maps this tree, and its own
-HTTP-level errors, to status codes in one place (``service/http/errors.py``).
+HTTP-level errors, to status codes in one place (``service/http/error_replies.py``).
 """
 
 from __future__ import annotations

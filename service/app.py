@@ -25,22 +25,22 @@ from tandem.service.http import openapi
 from tandem.service.http.connections import ConnectionLimit
 from tandem.service.http.dependencies import AccountsOpener, Opener, Parts
 from tandem.service.http.dialects import libretranslate
-from tandem.service.http.errors import invalid_parameters
+from tandem.service.http.error_replies import invalid_parameters
 from tandem.service.http.headers import SecurityHeaders
 from tandem.service.http.hosts import CrossSiteCheck, HostCheck
 from tandem.service.http.intake import JsonBounds
 from tandem.service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
-from tandem.service.http.ports import http_parts
-from tandem.service.http.routes import languages, models, operations, page, texts
-from tandem.service.http.tracing import OFF, TraceContext, open_tracing
+from tandem.service.http.parts import http_parts
+from tandem.service.http.routes import models, operations, page, served_languages, text_routes
+from tandem.service.http.trace_context import OFF, TraceContext, open_tracing
 from tandem.service.ports import extras, load
 from tandem.service.settings import Settings
 from tandem.service.telemetry.metrics import TEXT_ROUTES, Metrics
 from tandem.service.translation.texts import TextService
 
 ROUTERS = (
-    texts.router,
-    languages.router,
+    text_routes.router,
+    served_languages.router,
     models.router,
     operations.router,
     page.router,

@@ -9,10 +9,10 @@
     │   ├── KeyMissing, KeyInvalid, AdminRequired
     │   └── GlossaryNotFound
     ├── OptionError            of a search option (``models.errors``)
-    └── Overloaded, Draining, DeadlinePassed, DecodingFailed, ...      (``service.engine.errors``)
+    └── Overloaded, Draining, DeadlinePassed, DecodingFailed, ...      (``service.engine.failures``)
 
-``service.http.errors.reply_for`` is the one place that makes replies of them. Fields have the names that the HTTP
-contract gives them (``q``, ``others.fr``, ``protect.0``): they are the only ones that anybody who asks has seen.
+``service.http.error_replies.reply_for`` is the one place that makes replies of them. Fields have the names that the
+HTTP contract gives them (``q``, ``others.fr``, ``protect.0``): the only ones that anybody who asks has seen.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ types of what stands there are the core's, beside their use:
     settings    pydantic model          its fields are settings of the service (``service.settings``)
     accounts    ``AccountsOpener``      who calls, and what they have stored (``service.callers``)
     resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
-    http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.ports``)
+    http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.parts``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)

@@ -380,7 +380,7 @@ from tandem.deploy.cli import load_command
 for name in {COMMANDS_OF_A_GPU!r}:
     load_command(name)
 from tandem.deploy.training import train
-from tandem.extras.laboratory.gpu.command import measure
+from tandem.extras.laboratory.gpu.loan import measure
 from tandem.extras.laboratory.options import GpuOptions
 from tandem.models.errors import ConfigError
 from tandem.training.loop.commands import TrainOptions

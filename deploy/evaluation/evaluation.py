@@ -131,7 +131,7 @@ def _with_bundles(
         raise ConfigError(f"--checkpoint is for a run, but {first} is none")
     if not any(map(_is_run, given)):
         return list(paths), decoding, wanted
-    from tandem.training.export.commands import bundle_without_graphs  # here: bundles need no torch
+    from tandem.training.export.exporting import bundle_without_graphs  # here: bundles need no torch
 
     made = [
         bundle_without_graphs(path, folder / str(number), None if number else wanted.checkpoint).path

@@ -21,9 +21,9 @@ from tandem.service.callers import ANONYMOUS, Caller
 from tandem.service.errors import InvalidOption
 from tandem.service.http.credentials import caller_of
 from tandem.service.http.dependencies import Parts, PartsDep, fields_of
-from tandem.service.http.errors import BadRequest, HttpError
+from tandem.service.http.error_replies import BadRequest, HttpError
 from tandem.service.http.openapi import error_responses, request_body
-from tandem.service.http.ports import BodyBounds
+from tandem.service.http.parts import BodyBounds
 from tandem.service.settings import Settings
 from tandem.service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
 from tandem.service.translation.requests import AUTO

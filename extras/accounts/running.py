@@ -23,7 +23,7 @@ from tandem.extras.accounts.memory import TranslationMemory
 from tandem.extras.accounts.routes import body_bounds, router, suggestions
 from tandem.extras.accounts.schemas import SuggestRequest
 from tandem.service.callers import Accounts
-from tandem.service.http.ports import HttpPart, ReplyRule
+from tandem.service.http.parts import HttpPart, ReplyRule
 from tandem.service.settings import Settings
 from tandem.service.telemetry.metrics import Metrics
 

@@ -24,8 +24,8 @@ from tandem.models.command import installed_version
 from tandem.service.callers import Caller
 from tandem.service.http.credentials import caller_of, counted_caller, sender_of
 from tandem.service.http.dependencies import Parts, context_of, memory_of
-from tandem.service.http.errors import HttpError, invalid_fields, reply_for
-from tandem.service.http.ports import HttpPart
+from tandem.service.http.error_replies import HttpError, invalid_fields, reply_for
+from tandem.service.http.parts import HttpPart
 from tandem.service.translation.requests import AUTO, SummarizeTask, TranslateTask
 
 if TYPE_CHECKING:

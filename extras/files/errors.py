@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from tandem.extras.files.bounds import FileRefused
 from tandem.extras.files.records import FilesFull, TooManyFiles
 from tandem.extras.files.runner import Explanation
-from tandem.service.http.errors import reply_for
-from tandem.service.http.ports import ErrorReply, ErrorRule, ReplyRule
+from tandem.service.http.error_replies import reply_for
+from tandem.service.http.parts import ErrorReply, ErrorRule, ReplyRule
 
 _STATUSES: Mapping[str, int] = {
     "file_too_large": 413,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tandem.extras.files.errors import ERRORS
 from tandem.extras.files.formats import FORMATS
 from tandem.extras.files.routes import body_bounds, router
-from tandem.service.http.ports import HttpPart
+from tandem.service.http.parts import HttpPart
 
 HTTP = HttpPart(
     routes=router.routes,

@@ -23,9 +23,9 @@ from tandem.service.callers import Access
 from tandem.service.engine import Draining
 from tandem.service.http.credentials import counted_caller
 from tandem.service.http.dependencies import PartsDep
-from tandem.service.http.errors import HttpError
+from tandem.service.http.error_replies import HttpError
 from tandem.service.http.openapi import error_responses
-from tandem.service.http.ports import BodyBounds
+from tandem.service.http.parts import BodyBounds
 from tandem.service.settings import Settings
 
 router = APIRouter(tags=["files"])

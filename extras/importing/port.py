@@ -20,7 +20,13 @@ EXTRA = Extra(
     settings="tandem.extras.importing.settings:ImportingSettings",
     resources=("tandem.extras.importing.serving:fetching",),
     measurements={
-        "imports": ("tandem.extras.importing.proof.options:ImportsOptions", "tandem.extras.importing.proof.command"),
-        "students": ("tandem.extras.importing.proof.options:StudentsOptions", "tandem.extras.importing.proof.students"),
+        "imports": (
+            "tandem.extras.importing.proof.options:ImportsOptions",
+            "tandem.extras.importing.proof.import_proof",
+        ),
+        "students": (
+            "tandem.extras.importing.proof.options:StudentsOptions",
+            "tandem.extras.importing.proof.student_proof",
+        ),
     },
 )

@@ -19,12 +19,12 @@ bench = typer.Typer(
     rich_markup_mode="markdown",
 )
 _OWN: dict[str, tuple[type[Any], str]] = {
-    "decode": (options.DecodeOptions, "tandem.extras.laboratory.decoding.command"),
+    "decode": (options.DecodeOptions, "tandem.extras.laboratory.decoding.decode"),
     "serve": (options.ServeOptions, "tandem.extras.laboratory.service.serve"),
-    "reliability": (options.ReliabilityOptions, "tandem.extras.laboratory.abuse.command"),
+    "reliability": (options.ReliabilityOptions, "tandem.extras.laboratory.abuse.reliability"),
     "training": (options.TrainingOptions, "tandem.extras.laboratory.training.speed"),
     "trace": (options.TraceOptions, "tandem.extras.laboratory.trace"),
-    "gpu": (options.GpuOptions, "tandem.extras.laboratory.gpu.command"),
+    "gpu": (options.GpuOptions, "tandem.extras.laboratory.gpu.loan"),
 }
 COMMANDS = _OWN | {
     name: (load(record), module) for extra in extras() for name, (record, module) in extra.measurements.items()

@@ -8,12 +8,10 @@ EXTRA = Extra(
     name="papers",
     commands={
         "corpus": (
-            "tandem.extras.papers.corpora.command:corpus",
+            "tandem.extras.papers.corpora.fetch:corpus",
             "Prepare a corpus of the papers from files that you fetched",
         ),
-        "analyse": ("tandem.extras.papers.analysis.command:analyse", "Draw what the papers plot"),
+        "analyse": ("tandem.extras.papers.analysis.analyse:analyse", "Draw what the papers plot"),
     },
-    measurements={
-        "claims": ("tandem.extras.papers.claims.options:ClaimsOptions", "tandem.extras.papers.claims.command")
-    },
+    measurements={"claims": ("tandem.extras.papers.claims.options:ClaimsOptions", "tandem.extras.papers.claims.table")},
 )

@@ -16,7 +16,7 @@ from tandem.models.errors import DeviceLost
 from tandem.models.search import Counters
 from tandem.service.engine.cache import ResultCache
 from tandem.service.engine.counters import EngineCounters
-from tandem.service.engine.errors import DeadlinePassed, Draining, Overloaded, UnknownModel
+from tandem.service.engine.failures import DeadlinePassed, Draining, Overloaded, UnknownModel
 from tandem.service.engine.jobs import BatchKey, Decoded, Job, Load, Ticket
 from tandem.service.engine.scheduler import Scheduler
 

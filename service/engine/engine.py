@@ -22,7 +22,7 @@ from tandem.models.search import Batch, Graphs, start_batch
 from tandem.models.search.shortlist import Shortlist
 from tandem.service.engine.cache import ResultCache
 from tandem.service.engine.dispatcher import DecodedFuture, Dispatcher
-from tandem.service.engine.errors import UnknownModel
+from tandem.service.engine.failures import UnknownModel
 from tandem.service.engine.jobs import BatchKey, Decoded, Job
 from tandem.service.engine.scheduler import Scheduler, SchedulerLimits
 from tandem.service.engine.stalls import StallWatch

@@ -26,7 +26,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem.service.engine.errors import Overloaded
+from tandem.service.engine.failures import Overloaded
 from tandem.service.engine.jobs import BatchKey, Job, Load, Priority, Ticket
 
 _BUCKET_EDGES = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024)

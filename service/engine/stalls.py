@@ -9,7 +9,7 @@ import structlog
 
 from tandem.models.errors import DeviceLost
 from tandem.service.engine.dispatcher import Dispatcher
-from tandem.service.engine.errors import DecodingFailed
+from tandem.service.engine.failures import DecodingFailed
 from tandem.service.engine.worker import Worker
 
 _log = structlog.get_logger("tandem.engine")

@@ -20,7 +20,7 @@ import structlog
 from tandem.models.errors import DeviceLost, OptionError
 from tandem.models.search import Batch, Finished, SentenceError
 from tandem.service.engine.dispatcher import Dispatcher
-from tandem.service.engine.errors import DecodingFailed, Draining, UnknownModel
+from tandem.service.engine.failures import DecodingFailed, Draining, UnknownModel
 from tandem.service.engine.jobs import BatchKey, Decoded, Load, Ticket
 
 _log = structlog.get_logger("tandem.engine")

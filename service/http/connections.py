@@ -15,7 +15,7 @@ from typing import Any, cast
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tandem.service.http.errors import HttpError
+from tandem.service.http.error_replies import HttpError
 from tandem.service.http.headers import SECURITY_HEADERS
 
 OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")

@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from tandem.service.callers import ANONYMOUS, Access, Caller
-from tandem.service.http.ports import http_parts
+from tandem.service.http.parts import http_parts
 
 _NETWORK = 64  # bits of an IPv6 address that name a network: whoever has one has all of its addresses
 

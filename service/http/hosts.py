@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tandem.service.http.errors import HttpError
+from tandem.service.http.error_replies import HttpError
 from tandem.service.settings import Settings
 
 _ANY = "*"

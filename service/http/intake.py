@@ -19,7 +19,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from tandem.service.api.schemas import LIST_FIELDS, OBJECT_FIELDS, names_of, read_object
-from tandem.service.http.errors import BadRequest, InvalidFields, invalid_fields, unsupported_media
+from tandem.service.http.error_replies import BadRequest, InvalidFields, invalid_fields, unsupported_media
 
 T = TypeVar("T")
 P = TypeVar("P")

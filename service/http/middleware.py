@@ -22,10 +22,10 @@ from tandem.service.engine import DecodingFailed, Draining, Overloaded
 from tandem.service.errors import TooLarge
 from tandem.service.http.connections import OPERATIONS
 from tandem.service.http.credentials import key_in_header
-from tandem.service.http.dialects.errors import in_dialect
-from tandem.service.http.errors import NotReady, body_timeout, reply_for
+from tandem.service.http.dialects.error_bodies import in_dialect
+from tandem.service.http.error_replies import NotReady, body_timeout, reply_for
 from tandem.service.http.intake import IN_THREAD, JsonBounds
-from tandem.service.http.ports import BodyBounds
+from tandem.service.http.parts import BodyBounds
 from tandem.service.telemetry.metrics import CLIENT_GONE, Metrics
 
 _log = structlog.get_logger("tandem.http")

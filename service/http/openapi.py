@@ -24,7 +24,7 @@ from tandem.service.api.schemas import (
     adapter_of,
     names_of,
 )
-from tandem.service.http.ports import KeyScheme, dialect_of, http_parts
+from tandem.service.http.parts import KeyScheme, dialect_of, http_parts
 from tandem.service.settings import Settings
 
 FORM = "Form"

@@ -23,7 +23,7 @@ from tandem.service.bundles.loading import build_engine
 from tandem.service.runtimes import open_graphs
 from tandem.service.settings import Settings
 from tandem.training.data.features import read_columns
-from tandem.training.export.commands import export
+from tandem.training.export.exporting import export
 from tandem.training.export.proof import ProofSettings, verify
 from tandem.training.loop.commands import TrainOptions, prepare, train
 from tandem.training.recipe import Recipe, load_recipe, recipe_from_mapping

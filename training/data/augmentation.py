@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tandem.models.errors import ConfigError
 from tandem.models.vocabulary import EOS, SentencePieceVocabulary
-from tandem.models.vocabulary.dropout import MergeDropout
+from tandem.models.vocabulary.bpe_dropout import MergeDropout
 from tandem.training.data import names
 from tandem.training.data.config import DataConfig
 from tandem.training.data.dataset import PreparedData, TokenArray, load_sources

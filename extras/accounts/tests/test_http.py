@@ -19,7 +19,7 @@ from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.service.database import Database, StorageError
 from tandem.service.errors import ServiceError
-from tandem.service.http.errors import reply_for
+from tandem.service.http.error_replies import reply_for
 from tandem.service.settings import Settings
 from tests.deploy.promql import OF_EXTRAS, exposition
 from tests.service.support import PATIENCE, Served, assert_error

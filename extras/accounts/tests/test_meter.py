@@ -21,7 +21,7 @@ from tandem.extras.accounts.meter import Meter
 from tandem.models.errors import ConfigError
 from tandem.service.callers import Receipt
 from tandem.service.database import Database, StorageError
-from tandem.service.http.errors import reply_for
+from tandem.service.http.error_replies import reply_for
 from tests.service.support import Clock
 
 START = datetime(2030, 1, 31, 23, 0, tzinfo=UTC).timestamp()

@@ -24,9 +24,9 @@ from tandem.extras.files.uploads import FORM_BYTES, read_form, sent_file
 from tandem.service.callers import Caller
 from tandem.service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from tandem.service.http.dependencies import PartsDep
-from tandem.service.http.errors import HttpError, InvalidFields
+from tandem.service.http.error_replies import HttpError, InvalidFields
 from tandem.service.http.intake import validate
-from tandem.service.http.ports import BodyBounds, HttpPart
+from tandem.service.http.parts import BodyBounds, HttpPart
 from tandem.service.settings import Settings
 from tandem.service.translation.requests import AUTO
 

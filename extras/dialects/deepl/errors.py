@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tandem.service.http.ports import ErrorReply
+from tandem.service.http.parts import ErrorReply
 
 _STATUSES: Mapping[str, int] = {
     "key_missing": 403,

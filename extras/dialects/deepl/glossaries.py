@@ -36,8 +36,8 @@ from tandem.extras.dialects.deepl.schemas import (
 from tandem.service.callers import Caller
 from tandem.service.errors import GlossaryNotFound
 from tandem.service.http.dependencies import Parts, PartsDep, RequestId
-from tandem.service.http.errors import InvalidFields
-from tandem.service.http.ports import BodyBounds, HttpPart
+from tandem.service.http.error_replies import InvalidFields
+from tandem.service.http.parts import BodyBounds, HttpPart
 from tandem.service.settings import Settings
 from tandem.service.text.glossary import MAX_STORED_GLOSSARY
 from tandem.service.text.languages import base_language

@@ -7,7 +7,7 @@ from tandem.extras.dialects.deepl.errors import worded
 from tandem.extras.dialects.deepl.intake import MAX_BODY_BYTES
 from tandem.extras.dialects.deepl.schemas import DeepLTranslateRequest
 from tandem.extras.dialects.deepl.translate import NOTICE
-from tandem.service.http.ports import BodyBounds, Dialect, HttpPart, KeyScheme
+from tandem.service.http.parts import BodyBounds, Dialect, HttpPart, KeyScheme
 from tandem.service.settings import Settings
 
 

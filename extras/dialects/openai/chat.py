@@ -22,7 +22,7 @@ from tandem.extras.dialects.openai.schemas import (
 )
 from tandem.service.bundles.catalog import Catalog
 from tandem.service.errors import ModelNotFound
-from tandem.service.http.errors import InvalidFields, not_offered
+from tandem.service.http.error_replies import InvalidFields, not_offered
 from tandem.service.translation.progress import Event
 from tandem.service.translation.requests import AUTO, SummarizeTask, TranslateTask
 from tandem.service.translation.results import DecodeResult, FinishedSentence

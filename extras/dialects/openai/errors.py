@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tandem.extras.dialects.openai.document import fault_type
-from tandem.service.http.ports import ErrorReply
+from tandem.service.http.parts import ErrorReply
 
 _REPLIES: Mapping[str, tuple[int, str]] = {
     "key_missing": (401, "invalid_api_key"),

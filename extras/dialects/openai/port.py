@@ -5,7 +5,7 @@ from __future__ import annotations
 from tandem.extras.dialects.openai.errors import worded
 from tandem.extras.dialects.openai.routes import router
 from tandem.extras.dialects.openai.schemas import ChatRequest
-from tandem.service.http.ports import Dialect, HttpPart
+from tandem.service.http.parts import Dialect, HttpPart
 
 _ABOUT = "OpenAI's API for chats, for its clients. Errors: `{error: {message, …}}`."
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from tandem.extras.dialects.deepl.schemas import DeepLTranslateRequest, GlossaryChange, MultilingualGlossaryRequest
 from tandem.extras.dialects.openai.schemas import ChatRequest
-from tandem.service.http.errors import InvalidFields, invalid_fields
+from tandem.service.http.error_replies import InvalidFields, invalid_fields
 from tandem.service.http.intake import validate
 from tests.service.http.test_operations import metrics
 from tests.service.support import Served

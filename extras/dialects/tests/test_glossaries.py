@@ -13,7 +13,7 @@ from tandem.extras.accounts.errors import GlossaryLimit
 from tandem.extras.accounts.glossaries import MAX_DICTIONARIES, MAX_NAME, Glossaries, GlossaryDictionary
 from tandem.extras.dialects.deepl.glossaries import format_tsv, parse_entries
 from tandem.service.errors import GlossaryNotFound, InvalidOption
-from tandem.service.http.errors import InvalidFields
+from tandem.service.http.error_replies import InvalidFields
 from tandem.service.settings import Settings
 from tandem.service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM
 

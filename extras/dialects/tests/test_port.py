@@ -8,7 +8,7 @@ from tandem.extras.dialects.deepl.routes import features_here
 from tandem.extras.dialects.openai.routes import router
 from tandem.extras.dialects.port import EXTRA
 from tandem.service.app import create_app
-from tandem.service.http.ports import HttpPart, dialect_of, http_parts
+from tandem.service.http.parts import HttpPart, dialect_of, http_parts
 from tandem.service.ports import extras, load
 from tandem.service.settings import Settings
 

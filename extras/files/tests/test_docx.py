@@ -26,7 +26,7 @@ from tandem.extras.files.tests.documents import (
     with_body,
 )
 from tandem.extras.files.tests.documents import with_members as changed
-from tandem.service.http.errors import reply_for
+from tandem.service.http.error_replies import reply_for
 
 BOLD = "<w:rPr><w:b/></w:rPr>"
 

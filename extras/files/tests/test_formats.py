@@ -30,7 +30,7 @@ from tandem.extras.files.bounds import FileRefused
 from tandem.extras.files.formats import FORMATS
 from tandem.extras.files.tests.documents import BOUNDS, blank, members, segments, source_file, translated, with_members
 from tandem.extras.files.tests.samples import CATALOGUE, SAMPLES, XLIFF2, inline_workbook, pdf
-from tandem.service.http.errors import reply_for
+from tandem.service.http.error_replies import reply_for
 
 PACKAGES = ("docx", "epub", "odp", "ods", "odt", "pptx", "xlsx")
 FILLED_IN = ("po", "xliff")

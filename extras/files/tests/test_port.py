@@ -7,7 +7,7 @@ import pytest
 from tandem.extras.files.formats import FORMATS
 from tandem.extras.files.port import EXTRA
 from tandem.extras.files.settings import FileSettings
-from tandem.service.http.ports import HttpPart
+from tandem.service.http.parts import HttpPart
 from tandem.service.ports import load
 from tandem.service.settings import Settings
 from tests.service.support import Served

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tandem.extras.files.bounds import Bounds, FileRefused, Segment
 from tandem.extras.files.slices import cut, joined, slices_of
 from tandem.extras.files.tests.documents import BOUNDS, segments, translated
-from tandem.service.http.errors import reply_for
+from tandem.service.http.error_replies import reply_for
 
 SUBTITLES = (
     "7\r\n00:00:01,250 --> 00:00:03,999 X1:10 X2:20\r\nwo ist der\r\nbahnhof heute\r\n\r\n"

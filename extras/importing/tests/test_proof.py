@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tandem.extras.importing.proof import command
+from tandem.extras.importing.proof import import_proof
 from tandem.extras.importing.proof.options import ImportsOptions
 from tandem.extras.importing.proof.shapes import SHAPES
 
@@ -24,7 +24,7 @@ def test_every_shape_in_small_is_what_was_published(tmp_path: Path, name: str) -
     small = {"layers": 2, "ffn_dim": 128, "attention_heads": 4}
     config = dict(shape.config) | {f"{side}_{part}": n for part, n in small.items() for side in ("encoder", "decoder")}
     shape = replace(shape, types=6000, config=config | {"d_model": 64})
-    row = command.compared(shape, tmp_path / "model", ImportsOptions(inputs=100, whole=name == "argos"))
+    row = import_proof.compared(shape, tmp_path / "model", ImportsOptions(inputs=100, whole=name == "argos"))
     assert row["met"], row
     assert min(row[peer]["compared"] for peer in ("generate", "ctranslate2")) > 10
     assert row["different"] > 10
@@ -40,17 +40,17 @@ def test_a_row_that_fails_says_why_and_one_that_is_kept_is_not_measured_again(
     def here(function: Callable[..., Any], *given: Any) -> Any:
         return function(*given)
 
-    monkeypatch.setattr(command, "compared", fails)
-    monkeypatch.setattr(command, "in_own_process", here)
+    monkeypatch.setattr(import_proof, "compared", fails)
+    monkeypatch.setattr(import_proof, "in_own_process", here)
     counts = {"compared": 5, "identical": 4, "ties": 1}
     kept = {"form": "Marian", "shape": "small", "logits": 2e-6, "texts": 3, "lines": 3, "met": True, "inputs": 9}
     kept |= {"generate": counts, "ctranslate2": counts}
     (tmp_path / "marian-npz.json").write_text(json.dumps(kept), encoding="utf-8")
-    result = command.measure(ImportsOptions(shapes="marian-npz,argos", keep=tmp_path))
+    result = import_proof.measure(ImportsOptions(shapes="marian-npz,argos", keep=tmp_path))
     assert [row["met"] for row in result["rows"]] == [True, False]
     assert not result["met"]
     assert not (tmp_path / "argos.json").exists()
-    assert command.markdown(result)[2:] == [
+    assert import_proof.markdown(result)[2:] == [
         "| Marian | marian-npz: small | 9 | 2.0e-06 | 4 of 5, 1 ties | 4 of 5, 1 ties | 3 of 3 |",
         "| argos | ValueError: a reason | | | | | |",
     ]

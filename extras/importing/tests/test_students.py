@@ -23,7 +23,7 @@ from tandem.extras.importing.bundle import load_model, read_model
 from tandem.extras.importing.lexical import read_lexical
 from tandem.extras.importing.marian_binary import MarianBinary
 from tandem.extras.importing.model import Asked, ForeignModel, Labels
-from tandem.extras.importing.proof import students as comparison
+from tandem.extras.importing.proof import student_proof as comparison
 from tandem.extras.importing.proof.options import StudentsOptions
 from tandem.extras.importing.student_graphs import (
     Student,

@@ -16,7 +16,13 @@ from tandem.extras.gpu.routing import DeviceGraphs
 from tandem.extras.gpu.sizes import Sizes
 from tandem.extras.laboratory.gpu.lines import Found, Missing
 from tandem.extras.laboratory.gpu.search import search, sizes_for
-from tandem.extras.laboratory.gpu.work import decoding_system, longest_of, open_bundle, random_sources, search_options
+from tandem.extras.laboratory.gpu.subjects import (
+    decoding_system,
+    longest_of,
+    open_bundle,
+    random_sources,
+    search_options,
+)
 from tandem.models.errors import ConfigError
 from tandem.models.search import Array, Graphs, Hypothesis, SearchOptions, translate_batch
 from tandem.models.steps.loading import load_bundle_model

@@ -15,7 +15,7 @@ import torch
 from tandem.extras.gpu.capture import CapturedStep
 from tandem.extras.laboratory.gpu.lines import Found, Missing
 from tandem.extras.laboratory.gpu.search import search, sizes_for, synchronise
-from tandem.extras.laboratory.gpu.work import random_sources, search_options
+from tandem.extras.laboratory.gpu.subjects import random_sources, search_options
 from tandem.extras.laboratory.transformers import marian, random_transformer
 from tandem.extras.laboratory.workload import TransformerSize
 from tandem.models.search import Array

@@ -10,7 +10,7 @@ from typing import Any
 
 from tandem.extras.laboratory.gpu.lines import Found, Missing
 from tandem.extras.laboratory.gpu.peers import ctranslate2_lacks
-from tandem.extras.laboratory.gpu.work import open_bundle
+from tandem.extras.laboratory.gpu.subjects import open_bundle
 
 _NEEDED = ("aiohttp", "fastapi", "prometheus_client", "pydantic_settings", "structlog", "uvicorn")
 _TEXTS = 4096

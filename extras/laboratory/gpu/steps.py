@@ -18,7 +18,7 @@ from tandem.extras.gpu.step import StaticStep
 from tandem.extras.laboratory.gpu.equality import compared
 from tandem.extras.laboratory.gpu.lines import Found
 from tandem.extras.laboratory.gpu.search import search, sizes_for, synchronise
-from tandem.extras.laboratory.gpu.work import (
+from tandem.extras.laboratory.gpu.subjects import (
     REPETITION,
     RULES,
     decoding_system,

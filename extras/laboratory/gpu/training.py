@@ -14,7 +14,7 @@ from torch.multiprocessing.spawn import spawn
 
 from tandem.extras.laboratory.gpu.lines import Found, Missing
 from tandem.extras.laboratory.gpu.search import synchronise
-from tandem.extras.laboratory.gpu.work import (
+from tandem.extras.laboratory.gpu.subjects import (
     build_system,
     epoch_batches,
     replace_dropout,

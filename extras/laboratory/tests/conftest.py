@@ -16,7 +16,7 @@ from tests.shipped import SHIPPED
 @pytest.fixture
 def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is measured in processes of their own, which decoding/test_command.py shows once."""
-    monkeypatch.setattr("tandem.extras.laboratory.decoding.command.in_own_process", lambda *_: {})
+    monkeypatch.setattr("tandem.extras.laboratory.decoding.decode.in_own_process", lambda *_: {})
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tandem.deploy.evaluation.decoding import Decoding
-from tandem.extras.papers.claims import command as claims
-from tandem.extras.papers.claims.command import RECIPES, Family, families, markdown, measure
+from tandem.extras.papers.claims import table as claims
 from tandem.extras.papers.claims.options import ClaimsOptions
+from tandem.extras.papers.claims.table import RECIPES, Family, families, markdown, measure
 from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError

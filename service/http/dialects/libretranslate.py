@@ -1,6 +1,6 @@
 """The rest of LibreTranslate's API: what its clients and its page ask for beside the routes that are ours as well.
 
-Differences of errors for its form clients are in ``service.http.dialects.errors``.
+Differences of errors for its form clients are in ``service.http.dialects.error_bodies``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tandem.service.api.replies import Status
 from tandem.service.bundles.catalog import ServedLanguage
 from tandem.service.http.credentials import key_before_body
 from tandem.service.http.dependencies import PartsDep
-from tandem.service.http.ports import http_parts
+from tandem.service.http.parts import http_parts
 from tandem.service.text.languages import language_name
 
 _TYPING_PAUSE = 500

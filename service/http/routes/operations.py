@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from tandem.service.api.replies import Status
 from tandem.service.http.dependencies import PartsDep
-from tandem.service.http.errors import NotReady
+from tandem.service.http.error_replies import NotReady
 from tandem.service.http.openapi import error_responses
 
 router = APIRouter(tags=["operations"])

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from tandem.service.api.schemas import DetectRequest, TranslateRequest, read_object
 from tandem.service.api.wording import bound_of
-from tandem.service.http.errors import InvalidFields, invalid_fields
+from tandem.service.http.error_replies import InvalidFields, invalid_fields
 
 TEXT = {"q": "Hallo", "target": "en"}
 

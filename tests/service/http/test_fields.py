@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from tandem.service.api.schemas import PosteditRequest, SummarizeRequest, TranslateRequest, read_object
 from tandem.service.http import intake
-from tandem.service.http.errors import BadRequest, HttpError, InvalidFields
+from tandem.service.http.error_replies import BadRequest, HttpError, InvalidFields
 from tandem.service.http.intake import read_fields, validate
 from tandem.service.text.glossary import MAX_GLOSSARY, MAX_TERM
 from tandem.service.translation.requests import MAX_PROTECT

@@ -26,7 +26,7 @@ from tandem.service.api.schemas import (
 )
 from tandem.service.app import create_app
 from tandem.service.http.openapi import bodies, error_responses
-from tandem.service.http.ports import dialect_of
+from tandem.service.http.parts import dialect_of
 from tandem.service.settings import Settings
 from tests.service.support import Served
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
-from tandem.service.http.tracing import Tracing, open_tracing, trace_to
+from tandem.service.http.trace_context import Tracing, open_tracing, trace_to
 from tandem.service.settings import Settings
 from tests.service.support import Served, served, tiny_bundle
 

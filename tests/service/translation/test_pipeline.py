@@ -17,7 +17,7 @@ from tandem.service.bundles.catalog import Catalog
 from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Engine
 from tandem.service.errors import InvalidOption, ServiceError, TooLarge
-from tandem.service.http.errors import reply_for
+from tandem.service.http.error_replies import reply_for
 from tandem.service.settings import Settings
 from tandem.service.translation.requests import TranslateTask, check_size
 from tests.service.support import Served, copying, served, tiny_bundle

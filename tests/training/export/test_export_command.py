@@ -11,7 +11,7 @@ from tandem.models.errors import BundleError, ConfigError
 from tandem.models.steps.loading import model_tensors
 from tandem.training.checkpoint import TrainingProgress, save_weights
 from tandem.training.export import bundle as export_module
-from tandem.training.export.commands import export
+from tandem.training.export.exporting import export
 from tandem.training.recipe import recipe_mapping
 from tests.service.support import tiny_bundle
 from tests.training.export.conftest import Exported

@@ -23,8 +23,8 @@ from tandem.models.steps.torch_graphs import graph_modules
 from tandem.models.vocabulary import EOS
 from tandem.training.export import bundle as exports
 from tandem.training.export.bundle import add_shortlist
-from tandem.training.export.commands import shortlist as shortlist_command
 from tandem.training.export.ensemble import Assembly, ensemble_bundle
+from tandem.training.export.exporting import shortlist as shortlist_command
 from tandem.training.export.shortlist import shortlist_graph, shortlist_spec
 from tests.models.search.tables import run_out
 from tests.training.export.conftest import Exported

@@ -15,7 +15,7 @@ from tandem.models.steps.loading import load_bundle_model, model_tensors
 from tandem.models.steps.torch_graphs import AnyModel
 from tandem.training.checkpoint import TrainingProgress, save_weights
 from tandem.training.data.ancestry import mix_in_start
-from tandem.training.export.commands import export
+from tandem.training.export.exporting import export
 from tandem.training.recipe import recipe_mapping
 from tests.training.export.conftest import Exported
 

@@ -25,7 +25,7 @@ from tandem.training.data.dataset import PreparedData
 from tandem.training.data.plans import BatchPlan, plan_epoch
 from tandem.training.data.stream import Group
 from tandem.training.data.summary import PreparedSummary
-from tandem.training.export.commands import export
+from tandem.training.export.exporting import export
 from tandem.training.loop.objective import Objective
 from tandem.training.loop.trainer import Trainer, Validator
 from tandem.training.loop.validation import Validated

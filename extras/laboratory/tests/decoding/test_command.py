@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tandem.deploy.report import names, numbers
-from tandem.extras.laboratory.decoding.command import measure, show
+from tandem.extras.laboratory.decoding.decode import measure, show
 from tandem.extras.laboratory.decoding.systems import Label, Task
 from tandem.extras.laboratory.decoding.tandem import Tandem, search_options
 from tandem.extras.laboratory.options import DecodeOptions
@@ -112,7 +112,7 @@ def test_a_run_is_shown(result: dict[str, Any], capsys: pytest.CaptureFixture[st
 def test_the_command_prints_json_and_leaves_out_a_peer_that_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.extras.laboratory.decoding.command.find_spec", lambda name: None)
+    monkeypatch.setattr("tandem.extras.laboratory.decoding.decode.find_spec", lambda name: None)
     small = ("--batch-sizes", "2", "--sentences", 2, "--passes", 1, "--workers", 1, "--beam", 2)
     out = tmp_path / "made" / "result.json"
     printed = json.loads(bench(*small, "--no-shortlist", "--peers", "ctranslate2", "--json", "--out", out))

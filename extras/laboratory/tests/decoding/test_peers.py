@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tandem.extras.laboratory.decoding.command import entrants, measure
+from tandem.extras.laboratory.decoding.decode import entrants, measure
 from tandem.extras.laboratory.decoding.systems import Task
 from tandem.extras.laboratory.options import DecodeOptions
 from tandem.models.architectures.protocol import Padded

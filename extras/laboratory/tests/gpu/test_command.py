@@ -22,10 +22,10 @@ import torch
 
 from tandem.extras.gpu.capture import CapturedStep, Captures
 from tandem.extras.gpu.memory import DeviceMemory
-from tandem.extras.laboratory.gpu import command, equality, serving, steps, training
-from tandem.extras.laboratory.gpu.command import chosen, markdown, measure, plan
+from tandem.extras.laboratory.gpu import equality, loan, serving, steps, training
 from tandem.extras.laboratory.gpu.lines import Line, Missing, attempt
-from tandem.extras.laboratory.gpu.work import REPETITION, SYSTEMS
+from tandem.extras.laboratory.gpu.loan import chosen, markdown, measure, plan
+from tandem.extras.laboratory.gpu.subjects import REPETITION, SYSTEMS
 from tandem.extras.laboratory.options import GpuOptions
 from tandem.models.architectures.registry import ARCHITECTURES, build_model
 from tandem.models.bundle import Bundle
@@ -274,7 +274,7 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     result = measure(GpuOptions(minutes=8))
     assert result["exit_status"] == 3 and not result["met"] and result["lines"] == []
-    command.show(result)
+    loan.show(result)
     assert capsys.readouterr().out == f"no device: 0 of {result['count']} lines run\n"
 
 
@@ -309,14 +309,14 @@ def test_a_failed_line_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> Non
         for line, status in zip(lines, ("ok", "failed"), strict=False):
             yield {"line": line.name, "status": status, "seconds": 0.0, "summary": "a | b", "figures": {}}
 
-    monkeypatch.setattr(command, "run_lines", outcomes)
+    monkeypatch.setattr(loan, "run_lines", outcomes)
     result = measure(GpuOptions(device="cpu"))
     assert result["met"] is False
     assert "| a \\| b |" in markdown(result)
 
 
 def test_models_of_full_size_are_those_of_the_recipes() -> None:
-    from tandem.extras.laboratory.gpu.work import system_config, system_recipe
+    from tandem.extras.laboratory.gpu.subjects import system_config, system_recipe
 
     for system in SYSTEMS:
         with torch.device("meta"):

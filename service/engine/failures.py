@@ -1,4 +1,4 @@
-"""What the engine refuses or fails with. Mapped to HTTP in ``service/http/errors.py``.
+"""What the engine refuses or fails with. Mapped to HTTP in ``service/http/error_replies.py``.
 
 TandemError
 ├── Overloaded         the queue is full; ``retry_after`` says when to come back

@@ -15,7 +15,7 @@ from typing import Any
 from tandem.deploy.outputs import check_file
 from tandem.deploy.report import as_json, environment, names, say, show_environment
 from tandem.extras.laboratory.gpu.lines import FAILED, OK, Line, run_lines
-from tandem.extras.laboratory.gpu.work import SYSTEMS
+from tandem.extras.laboratory.gpu.subjects import SYSTEMS
 from tandem.extras.laboratory.options import GpuOptions
 from tandem.models.errors import ConfigError
 from tandem.service.telemetry.cgroups import usable_cores

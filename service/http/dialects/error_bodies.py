@@ -1,7 +1,7 @@
 """Errors as the dialect of a request has them, which shows in its path and its content type.
 
 Our own shape is right for LibreTranslate's JSON clients too; its form clients expect other statuses. How other
-dialects word errors is brought with them (``service.http.ports.Dialect``).
+dialects word errors is brought with them (``service.http.parts.Dialect``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from tandem.service.http.ports import ErrorReply, dialect_of
+from tandem.service.http.parts import ErrorReply, dialect_of
 
 LIBRETRANSLATE_PATHS = frozenset(("/translate", "/detect", "/translate_file", "/suggest"))
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")

@@ -31,7 +31,7 @@ from tandem.models.errors import ConfigError
 from tandem.training.checkpoint import checkpoints, read_progress
 from tandem.training.data.corpus import read_parallel
 from tandem.training.data.dataset import side_names, text_path
-from tandem.training.export.commands import export
+from tandem.training.export.exporting import export
 from tandem.training.loop.commands import TrainOptions, prepare, train
 from tandem.training.loop.trainer import Run
 from tandem.training.quality.metrics import task_scores

@@ -23,7 +23,7 @@ from tandem.service.http.dependencies import (
     summarize_request,
     translate_request,
 )
-from tandem.service.http.errors import InvalidFields
+from tandem.service.http.error_replies import InvalidFields
 from tandem.service.http.mapping import (
     postedit_reply,
     summarize_reply,

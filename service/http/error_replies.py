@@ -3,7 +3,7 @@
     TandemError
     ├── HttpError          carries status, code and headers of its reply
     │   └── BadRequest 400, InvalidFields 422, NotReady 503
-    └── all others know no HTTP (``service.errors``, ``service.engine.errors``, ``models.errors``): see ``reply_for``
+    └── all others know no HTTP (``service.errors``, ``service.engine.failures``, ``models.errors``): see ``reply_for``
 
 Replies are ``{"error", "code", "detail"?, "request_id"}`` and hold no traceback, no path and nothing of the model.
 """
@@ -35,7 +35,7 @@ from tandem.service.errors import (
     PairNotServed,
     TooLarge,
 )
-from tandem.service.http.ports import ErrorReply, ErrorRule, ReplyRule, http_parts
+from tandem.service.http.parts import ErrorReply, ErrorRule, ReplyRule, http_parts
 
 _SOON = 5.0  # seconds
 _LONGEST_NAME = 80
