@@ -13,6 +13,8 @@ EXTRA = Extra(
         "tandem.extras.dialects.deepl.glossaries:HTTP": ("accounts",),
         "tandem.extras.dialects.deepl.documents:HTTP": ("files",),
         "tandem.extras.dialects.openai.port:HTTP": (),
+        "tandem.extras.dialects.browser.port:HTTP": (),
+        "tandem.extras.dialects.browser.port:DEEPLX": (),
         "tandem.extras.dialects.mcp:HTTP": (),
     },
 )
