@@ -67,7 +67,7 @@ def make_corpus(job: StarterRequest) -> MadeCorpus:
         )
     splits = hold_out(screened.pairs, valid, test, job.seed)
     if job.bundle is not None:
-        data = base_recipe(job.bundle, job.languages).data
+        data = base_recipe(job.bundle, job).data
         amount = Amount.of(splits["train"], data.max_source_tokens if data.truncate_source else None)
         draft = recipe_from_bundle(job, amount, job.bundle)
     else:
@@ -85,7 +85,7 @@ def _check(job: StarterRequest) -> None:
     if not NAME.fullmatch(job.name) or "@" in job.name:
         raise ConfigError(f"NAME must be letters, digits, '.', '_' and '-', at most 100, but is {job.name!r}")
     if job.bundle is not None:
-        base_recipe(job.bundle, job.languages)
+        base_recipe(job.bundle, job)
     elif job.languages[0] == job.languages[1]:
         raise ConfigError(
             f"source and target are both {job.languages[0]!r}: recipes from scratch are for translation; for summaries"

@@ -31,6 +31,8 @@ _KNOWN = (ARCHITECTURE, "dpn", "transformer")
 UNSTATED = "not stated"
 RATE, TUNING_RATE = 1e-3, 3e-4
 TUNING_PASSES = 4
+_SIZES = ("source_vocabularies", "target_vocabulary")
+_DROPOUT, _BATCH = 0.1, 8_192  # of imported models, which say nothing of either
 _SHORT = 12  # words of a mean sentence, below which longer lines are a thing to learn
 
 
@@ -129,20 +131,20 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
     """A recipe with which a bundle goes on learning: its architecture, data and decoding keys, a lower rate.
 
     Raises:
-        ConfigError: the bundle is not of one model that reads one text and writes text of these languages, or says
-            nothing of how it was trained.
+        ConfigError: the bundle is not of one model that reads one text and writes text of these languages.
     """
-    base = base_recipe(bundle, job.languages)
+    base = base_recipe(bundle, job)
     # A GPU may have trained it in batches that are larger than this text.
     manifest, tokens = bundle.manifest, min(base.training.batch_tokens, sizes.batch_tokens(amount))
-    sized = ("source_vocabularies", "target_vocabulary")
-    old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in base.data.corpora]
+    own = base.data.corpora if manifest.training.recipe else ()
+    old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in own]
+    config = base.model if not manifest.training.recipe else manifest.config
     start = {
         "name": manifest.name,
         "bundle": str(bundle.path),
         "data": tomlkit.dumps({"data": _changed(replace(base.data, rewriting_from=0), "corpora")}),
         "corpora": corpora_toml(*old),
-        "model": tomlkit.dumps({"model": {key: value for key, value in manifest.config.items() if key not in sized}}),
+        "model": tomlkit.dumps({"model": {key: value for key, value in config.items() if key not in _SIZES}}),
         "training": base.training,
         "decoding": tomlkit.dumps({"decoding": _changed(manifest.decoding)}),
     }
@@ -162,13 +164,13 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
     )
 
 
-def base_recipe(bundle: Bundle, languages: tuple[str, str]) -> Recipe:
-    """The recipe that a bundle was made with.
+def base_recipe(bundle: Bundle, job: StarterRequest) -> Recipe:
+    """The recipe that a bundle was made with; of an imported model, which has none, one that fits it.
 
     Raises:
         ConfigError: it cannot go on learning from one text and its translation in these languages.
     """
-    manifest, name = bundle.manifest, bundle.manifest.name
+    manifest, name, languages = bundle.manifest, bundle.manifest.name, job.languages
     if manifest.architecture not in ARCHITECTURES or not ARCHITECTURES[manifest.architecture][1].trainable:
         raise ConfigError(f"{name} cannot be trained further: it is of the architecture {manifest.architecture!r}")
     if len(bundle.sources) != 1 or bundle.sources[0] is None or manifest.target_form != "text":
@@ -178,12 +180,48 @@ def base_recipe(bundle: Bundle, languages: tuple[str, str]) -> Recipe:
         listed = ", ".join(f"{source} to {target}" for source, target in known)
         raise ConfigError(f"{name} is from {listed}, but the text is from {languages[0]} to {languages[1]}")
     if not manifest.training.recipe:
-        raise ConfigError(f"{name} does not say what recipe it was trained with, so none can be made for more of it")
+        return _imported_recipe(bundle, job)
     recipe, former = manifest.training.recipe, FORMER.get(manifest.architecture)
     if former is not None:  # a manifest has every key that the model had when it was written
         own = {key: manifest.config.get(key, value) for key, value in former.keys.items()}
         recipe = recipe | {"model": own | recipe.get("model", {})}
     return recipe_from_mapping(recipe, f"the recipe of {name}")
+
+
+def _imported_recipe(bundle: Bundle, job: StarterRequest) -> Recipe:
+    """What an imported model could have been trained with, as far as its manifest tells.
+
+    Raises:
+        ConfigError: it has tags of its own for several targets, which training would not put before its sources.
+    """
+    manifest = bundle.manifest
+    if manifest.pairs or manifest.decoding.prefix:
+        raise ConfigError(f"{manifest.name} cannot learn from two files: its sources or targets begin with a tag")
+    model = {key: value for key, value in manifest.config.items() if key not in _SIZES} | {"dropout": _DROPOUT}
+    longest = min(LONGEST, manifest.limits.max_source_tokens, manifest.limits.max_target_tokens)
+    mapping = {
+        "name": job.name,
+        "task": manifest.task,
+        "source_languages": [job.languages[0]],
+        "target_language": job.languages[1],
+        "architecture": manifest.architecture,
+        "data": {
+            "max_source_tokens": longest,
+            "max_target_tokens": longest,
+            "truncate_source": manifest.task == "summarize",
+            "corpora": [_changed(job.corpus)],
+        },
+        "model": {key: value for key, value in model.items() if key in _fields_of(manifest.architecture)},
+        "optimiser": {"learning_rate": TUNING_RATE},
+        "training": {"batch_tokens": _BATCH},
+        "decoding": {"max_length": longest - 1},
+    }
+    return recipe_from_mapping(mapping, f"a recipe for {manifest.name}")
+
+
+def _fields_of(architecture: str) -> set[str]:
+    """The keys of an architecture's configuration."""
+    return {field.name for field in dataclasses.fields(ARCHITECTURES[architecture][0])}
 
 
 def corpora_toml(*corpora: CorpusConfig) -> str:

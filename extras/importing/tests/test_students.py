@@ -59,7 +59,9 @@ from tandem.models.vocabulary import BOS, EOS, PAD, UNK
 from tandem.service.runtimes.onnx import OnnxGraphs
 from tandem.training.export.onnx_graphs import sample_inputs
 from tandem.training.export.sentences import proof_sentences
+from tests.command import succeeds
 from tests.hiding import hiding
+from tests.training.toy import write_lines
 
 PAIR = Asked(("en",), ("de",))
 LABELS = Labels("MPL-2.0", "https://example.org/models")
@@ -423,3 +425,21 @@ def test_the_publishers_engine_writes_the_same(tmp_path: Path, folder_name: str,
     found = translate_batch(model, sources, made.manifest.decoding, shortlist=made.shortlist)
     equal = [made.target_vocabulary.decode(one[0].tokens) == line for one, line in zip(found, expected, strict=True)]
     assert sum(equal) >= 0.99 * len(lines)
+
+
+def test_a_student_learns_on_from_text_of_ones_own(bundle: Bundle, tmp_path: Path) -> None:
+    """From two files to a bundle that answers, whose vocabulary is the student's."""
+    for side, words in (("en", "house old garden"), ("de", "Haus alt Garten")):
+        one, *others = words.split()
+        write_lines(tmp_path / f"mine.{side}", [f"{one} {' '.join(others)} {number}" for number in range(120)])
+    recipe, run, out = tmp_path / "mine.toml", tmp_path / "run", tmp_path / "mine"
+    texts = ("--source", tmp_path / "mine.en", "--target", tmp_path / "mine.de")
+    corpora = ("--corpora", tmp_path / "corpora")
+    held = ("--valid", 5, "--test", 5, "--updates", 2)
+    succeeds("new", "mine", *texts, *corpora, "--recipe", recipe, "--from", bundle.path, *held)
+    succeeds("prepare", recipe, "--run", run, *corpora)
+    assert "validation after update 2" in succeeds("train", recipe, "--run", run)
+    succeeds("export", run, "--out", out)
+    learnt = Bundle.load(out)
+    assert learnt.source_vocabularies[0].to_bytes() == bundle.source_vocabularies[0].to_bytes()
+    assert learnt.manifest.config["history"] == "ssru"

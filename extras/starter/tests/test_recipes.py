@@ -178,13 +178,26 @@ def test_a_bundle_of_two_directions_keeps_both(tmp_path: Path, languages: tuple[
     assert set(recipe.pairs) == {("de", "en"), ("en", "de")}
 
 
+def test_an_imported_model_goes_on_learning_though_it_has_no_recipe(tmp_path: Path) -> None:
+    old = bundle(tmp_path, recipe={})
+    recipe, text = written(recipe_from_bundle(WISH, AMOUNT, old), tmp_path)
+    assert recipe.model == {**SMALL, "dropout": 0.1} and recipe.decoding == old.manifest.decoding
+    assert (recipe.start, recipe.task, recipe.architecture) == (str(old.path), "translate", "dpn")
+    assert recipe.data.max_source_tokens <= old.manifest.limits.max_source_tokens
+    assert [corpus.name for corpus in recipe.data.corpora] == ["mine"] and "mix it in" not in text
+
+
 @pytest.mark.parametrize(
     ("changes", "languages", "fault"),
     [
         ({}, ("fr", "en"), "old is from de to en, but the text is from fr to en"),
         ({"architecture": "ensemble"}, ("de", "en"), "cannot be trained further: .*'ensemble'"),
         ({"architecture": "other"}, ("de", "en"), "cannot be trained further: .*'other'"),
-        ({"recipe": {}}, ("de", "en"), "does not say what recipe"),
+        (
+            {"recipe": {}, "decoding": SearchOptions(max_length=20, prefix=(7,))},
+            ("de", "en"),
+            "its sources or targets begin with a tag",
+        ),
         ({"recipe": {**BASE, "wrong": 1}}, ("de", "en"), "the recipe of old has no key 'wrong'"),
     ],
 )
@@ -192,4 +205,4 @@ def test_bundles_that_cannot_go_on_are_refused(
     tmp_path: Path, changes: dict[str, Any], languages: tuple[str, str], fault: str
 ) -> None:
     with pytest.raises(ConfigError, match=fault):
-        base_recipe(bundle(tmp_path, **changes), languages)
+        base_recipe(bundle(tmp_path, **changes), replace(WISH, languages=languages))
