@@ -58,18 +58,25 @@ class Decoding(RuntimeOptions):
 
 
 def translate_texts(
-    bundle: Bundle, decoding: Decoding, texts: Sequence[str], *, shortlist: bool = False, channel: Bundle | None = None
+    bundle: Bundle,
+    graphs: Graphs,
+    decoding: Decoding,
+    texts: Sequence[str],
+    *,
+    shortlist: bool = False,
+    channel: Bundle | None = None,
 ) -> tuple[list[str], float]:
     """Texts as ``POST /translate`` answers them, and how many a second; what only the first cost is not counted.
 
     Args:
         bundle: translates one text, or its view for one direction, loaded with what text stages read.
+        graphs: its graphs, opened.
         decoding: how.
         texts: in its first language.
         shortlist: whether it uses its shortlist.
         channel: translates back, and chooses among the hypotheses; None = none does.
     """
-    opened = [OpenBundle(bundle, decoding.open_graphs(bundle), decoding.backend)]
+    opened = [OpenBundle(bundle, graphs, decoding.backend)]
     if channel is not None:  # under a name of its own: it may be the same bundle's other direction
         channel = replace(channel, manifest=replace(channel.manifest, name=f"{bundle.manifest.name}-back"))
         opened.append(OpenBundle(channel, decoding.open_graphs(channel), decoding.backend))

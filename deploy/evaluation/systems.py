@@ -186,7 +186,9 @@ def decode_system(
     graphs, options = decoding.prepare(bundle)
     shortlist = check_shortlist(bundle, graphs) if with_shortlist else None
     if translates_text(bundle) and not decoding.segments:
-        texts, decoding_speed = translate_texts(bundle, decoding, columns[0], shortlist=with_shortlist, channel=channel)
+        texts, decoding_speed = translate_texts(
+            bundle, graphs, decoding, columns[0], shortlist=with_shortlist, channel=channel
+        )
     else:
         texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist)
     training = bundle.manifest.training

@@ -189,6 +189,11 @@ class _TextCollector(Collector):
         for languages, count in dict(self._texts.pivoted).items():
             pivoted.add_metric(languages, count)
         yield pivoted
+        text = "Target tokens decoded of sentences, and of those that were tried again since something was missing."
+        tokens = CounterMetricFamily("tandem_decoded_tokens", text, labels=("attempt",))
+        for attempt in ("first", "again"):
+            tokens.add_metric((attempt,), self._texts.decoded_tokens[attempt])
+        yield tokens
 
 
 class _MachineCollector(Collector):

@@ -83,6 +83,7 @@ class TextService:
         catalog: of the models.
         detector: of languages.
         pivoted: sentences that went through a third language, by source, that language, and target.
+        decoded_tokens: target tokens of sentences, of their first attempts and of further ones (``first``, ``again``).
 
     Each of its answers raises:
         ServiceError, OptionError: what the request asks for cannot be done.
@@ -94,6 +95,7 @@ class TextService:
         self.catalog = Catalog(engine, limits.pivot_languages if limits.pivot else None)
         self.detector = Detector(self.catalog.source_languages, limits.max_characters)
         self.pivoted: Counter[tuple[str, str, str]] = Counter()
+        self.decoded_tokens: Counter[str] = Counter()
         self._engine = engine
         self._limits = limits
         self._threads = TurnThreads(limits.text_threads)
@@ -166,6 +168,7 @@ class TextService:
                     work = [one for text, unit in units for one in unit.work(text.plan)]
                     watch = watch_sentences(progress, units)
                     rounds.append(await decode_ranked(self._engine, self._threads, work, watch, begun=bool(rounds)))
+                    self._count_tokens(units, rounds[-1])
                     units, written = await run(context.caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
@@ -180,6 +183,14 @@ class TextService:
         last = [decoded for unit in final for decoded in unit.decoded]
         counts = Usage.of(admission.characters, jobs, last)
         return replace(result, usage=counts, time=self._seconds(rounds, admission))
+
+    def _count_tokens(self, units: Sequence[tuple[ParsedText, Unit]], decoded: Iterable[Decoded]) -> None:
+        """Count what was decoded for the attempts of units."""
+        results = iter(decoded)
+        for _, unit in units:
+            of_unit = [next(results) for _ in unit.attempt.jobs]
+            tokens = sum(len(one.hypotheses[0].tokens) for one in of_unit if one.hypotheses)
+            self.decoded_tokens["again" if unit.again else "first"] += tokens
 
     def _count(self, parsed: Sequence[ParsedText]) -> None:
         """Count the sentences that went through a third language."""

@@ -172,6 +172,7 @@ class Unit:
         candidates: its translations, best first; empty until they are there.
         decoded: the results that they come from, one per job.
         mended: the attempts of which the best translation was at fault, each with what was hidden then.
+        again: whether its attempt is another one than the first.
     """
 
     texts: tuple[str, ...]
@@ -183,6 +184,7 @@ class Unit:
     candidates: list[Candidate] = field(default_factory=list)
     decoded: Sequence[Decoded] = ()
     mended: list[tuple[Attempt, list[Candidate], Sequence[Decoded], Masked]] = field(default_factory=list)
+    again: bool = False
 
     @classmethod
     def of(
@@ -265,6 +267,7 @@ class Unit:
         """
         if not self.candidates:
             return True
+        self.again = True
         best = self.candidates[0]
         if len(self.texts) > 1:
             return False

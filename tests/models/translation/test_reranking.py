@@ -119,7 +119,8 @@ def test_texts_are_translated_by_what_the_judge_prefers(make: Make) -> None:
     forward, back = Bundle.load(make("one", "de")), Bundle.load(make("back", "en", seed=2, target_language="de"))
 
     def translated(channel: Bundle | None) -> list[str]:
-        return translate_texts(forward, Decoding("torch", "float32", beam_size=4), LINES, channel=channel)[0]
+        how = Decoding("torch", "float32", beam_size=4)
+        return translate_texts(forward, how.open_graphs(forward), how, LINES, channel=channel)[0]
 
     plain, ranked = translated(None), translated(back)
     assert plain[2] == ranked[2] == "", "a line without text stays one"

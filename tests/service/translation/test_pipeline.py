@@ -144,3 +144,14 @@ def test_every_error_of_the_domain_has_a_reply() -> None:
     fault = reply_for(REPLIES[0][0])
     assert fault.message == "q: must be shorter, but is 9; cut it"
     assert fault.detail == [{"field": "q", "message": "must be shorter; cut it", "value": 9}]
+
+
+@pytest.mark.anyio
+async def test_what_is_decoded_again_is_counted(service: Served) -> None:
+    """The copying model never writes the term, so that its sentence is tried as long as there are ways."""
+    counted = service.app.state.parts.texts.decoded_tokens
+    await service.translate("guten morgen")
+    assert counted["first"] > 0 and not counted["again"]
+    await service.translate("das haus ist alt", glossary={"haus": "home"})
+    assert counted["again"] > 0
+    assert 'tandem_decoded_tokens_total{attempt="again"} ' in (await service.client.get("/metrics")).text
