@@ -16,6 +16,7 @@ from tandem.service.text.protect import literals
 
 _WORD = re.compile(WORD)
 _TWO_WORDS = re.compile(rf"{WORD}\W+{WORD}")
+_ACRONYM = 4  # letters that one may have
 _CAPITALS = "[A-ZÀ-ÖØ-ÞŒŸ]"
 _LOUD = rf"{_CAPITALS}{{2,}}(?:['’-]{_CAPITALS}+)*"
 _LOUD_WORDS = re.compile(rf"(?<![\w@/.<-]){_LOUD}(?: {_LOUD})*(?![\w@/-]|\.\w)")
@@ -51,6 +52,8 @@ def calm(text: str, spelling: Callable[[str], str], emphasised: frozenset[str] =
         emphasised: words in small letters that are no names in capitals.
     """
     shouted = is_shouted(text)
+    if shouted and _are_acronyms(text, spelling):
+        return text
     if not (shouted or text.islower()):
         return _LOUD_WORDS.sub(lambda match: _calm_words(match, spelling, emphasised), text)
     calmed = _WORD.sub(lambda match: spelling(match[0]), text.lower())
@@ -58,6 +61,14 @@ def calm(text: str, spelling: Callable[[str], str], emphasised: frozenset[str] =
     if shouted and first:
         calmed = calmed[: first.start()] + first[0].upper() + calmed[first.end() :]
     return calmed
+
+
+def _are_acronyms(text: str, spelling: Callable[[str], str]) -> bool:
+    """Whether two short words stand alone of which a lexicon does not know both in small letters: "DIN A4"."""
+    words = [word for word in _WORD.findall(text) if len(word) > 1]
+    return (
+        len(words) < 3 and all(len(word) <= _ACRONYM for word in words) and any(spelling(one) == one for one in words)
+    )
 
 
 def _calm_words(match: re.Match[str], spelling: Callable[[str], str], emphasised: frozenset[str]) -> str:

@@ -25,6 +25,7 @@ _BRACKETS = ("()", "[]", "{}")
 _QUOTES = '"“”„«»'
 _SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
 _END = re.compile(r"[.!?…:;,。！？：；，]*\Z")
+_CLOSING = re.compile(r"(?<=[.!?…])[\"”“»)\]]\Z")
 _SAME = str.maketrans("。！？：；，", ".!?:;,")
 _ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|usw|bzw|Mr|Mrs|Ms|Dr|Prof|M|Mme))\.\Z")
 
@@ -77,17 +78,25 @@ def to_hide(masked: Masked, written: str, faults: Collection[Fault]) -> list[Hid
     return apart((span, Hidden.kept(masked.text[slice(*span)], asked=False)) for span in found)
 
 
-def ended_like(written: str, source: str) -> str:
+def ended_like(written: str, source: str, language: str = "") -> str:
     """A translation with the final punctuation of its source: the model's where both say the same, or it ends an
-    abbreviation."""
+    abbreviation. Closing marks behind that are left where they are; ``language``: of the translation."""
+    behind_source, behind = _CLOSING.search(source.rstrip()), _CLOSING.search(written.rstrip())
+    if behind_source and behind and len(behind_source[0]) == len(behind[0]):
+        inside = written.rstrip()[: behind.start()]
+        return ended_like(inside, source.rstrip()[: behind_source.start()], language) + behind[0]
     wanted, found = _end(source), _end(written)
+    if language == "fr" and wanted[:1] in ("!", "?") and found.translate(_SAME) == wanted and "\n" not in written:
+        body = written.rstrip()[: -len(found)]
+        return written if body.rstrip() != body or not body else f"{body} {found}"
     if wanted.translate(_SAME) == found.translate(_SAME) or not any(map(str.isalnum, written)):
         return written
     body = written.rstrip()
     if found == "." and _ABBREVIATED.search(body) and wanted in ("", "."):
         return written
     body = body[: len(body) - len(found)]
-    return body + wanted if body.rstrip() == body or not wanted else body.rstrip() + wanted
+    space = " " if language == "fr" and wanted[:1] in ("!", "?") else ""
+    return body.rstrip() + space + wanted if wanted else body
 
 
 def _end(text: str) -> str:

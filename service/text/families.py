@@ -38,7 +38,8 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "percent signs": CopiedForm(r"%[A-Z][A-Z0-9_]{1,100}%|%\d(?![\w%])"),
     "variable": CopiedForm(r"(?<![\w$])\$(?:t\([^()\n]{1,100}\)|[A-Za-z_]\w{1,100}+)"),
     "template": CopiedForm(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|<!--[^\n]{0,500}?-->"),
-    "tag": CopiedForm(r"</?(?:[A-Za-z][\w:.-]{0,100}(?:\s[^<>]{0,500})?|\d{1,3}\s?)/?>", read_first=True),
+    # A break of a line is one, wherever it stands (``layout``).
+    "tag": CopiedForm(r"</?(?!br\b)(?:[A-Za-z][\w:.-]{0,100}(?:\s[^<>]{0,500})?|\d{1,3}\s?)/?>", read_first=True),
     "merge tag": CopiedForm(r"\*\|[^|\n]{1,100}\|\*"),
     "double brackets": CopiedForm(r"\[\[[\w.| -]{1,100}\]\]"),
     "underscores": CopiedForm(r"(?<!\w)__\w{1,100}?__(?!\w)"),
@@ -46,7 +47,9 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "tildes": CopiedForm(r"(?<![\w~])~\w{1,100}~(?![\w~])"),
     "emoji": CopiedForm(r"(?<![\w:]):[a-z][\w+-]{0,60}:(?![\w:])"),
     "colon": CopiedForm(r"(?<![\w:]):[a-z]\w{1,60}+(?![\w:])"),
-    "escape": CopiedForm(r"""\\(?:"|[ntr](?![a-z])|u[0-9A-Fa-f]{4})|(?<=[\w.,:;!?)])\\[ntr]"""),
+    "escape": CopiedForm(
+        r"""\\(?:"|t(?![a-z])|u[0-9A-Fa-f]{4})|(?<=[\w.,:;!?)])\\t|(?<![\w.,:;!?)\\])\\[nr](?![a-z])"""
+    ),
     "entity": CopiedForm(r"&(?:[A-Za-z]{2,31}|\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6});"),
 }
 """What programs put values into."""
@@ -65,11 +68,14 @@ COPIED: Mapping[str, CopiedForm] = {
           | [^\W\d_][^\W_]*+(?:_++[^\W_]++)++(?:\.\w++)*+
           | (?=[A-Z]\w{0,100}?[a-z][A-Z])\w++(?:\.\w++)++
           | [^\W\d_]\w++(?:\.[a-z]\w++)++(?:\.\w++)*+
+          | [^\W\d_][\w-]*+\.[chdmr](?=[\s,;:!?)]|\.?\Z)
         )(?![\w@/\\-]|\.\w)"""
     ),
-    # Names with a digit in them, and what has two points between digits: utf8mb4, F7, W3C, 192.168.0.1, v1.2.3.
+    # Names with a digit in them, and what has two points between digits, but for those of millions: utf8mb4, F7, W3C,
+    # 192.168.0.1, v1.2.3.
     "name with digits": CopiedForm(
-        r"(?<![\w@./\\-])(?:[^\W\d_]++\d\w*+|v?\d++(?:\.\d++){2,})(?![\w@/\\-]|\.\w)", read_first=True
+        r"(?<![\w@./\\-])(?:[^\W\d_]++\d\w*+|(?!\d{1,3}(?:\.\d{3}){2,}(?![\d.]*\d))v?\d++(?:\.\d++){2,})(?![\w@/\\-]|\.\w)",
+        read_first=True,
     ),
     # Paths and a command's options: /etc/fonts, ~/.profile, ../x, C:\Windows, \\server\share, --force, -v.
     "path": CopiedForm(
@@ -111,6 +117,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
     ),
     "groups of four digits": CopiedForm(r"(?<![\w.,-])\d{4}(?:(?:[ ]\d{4}){2,5}|(?:-\d{4}){2,5})(?![\w-]|[.,]\d)"),
     "version": CopiedForm(r"(?<![\w@./\\-])v?\d{1,6}(?:\.\d{1,6})+(?:-[A-Za-z][\w.]*|\+\w+)(?![\w@/\\])"),
+    "hexadecimal number": CopiedForm(r"(?<![\w@./\\-])0[xX][0-9A-Fa-f]{1,64}(?!\w)"),
     "hash": CopiedForm(
         r"(?<![\w@./\\-])(?=[0-9]{0,64}[a-f])(?=[a-f]{0,64}[0-9])[0-9a-f]{6,128}(?![\w@/\\-])"
         r"|(?<![\w@./\\-])(?=[0-9]{0,64}[A-F])(?=[A-F]{0,64}[0-9])[0-9A-F]{7,128}(?![\w@/\\-])"
@@ -126,7 +133,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
-    r"[a-z][A-Z]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
+    r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
     r"|\$\w|&\w|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 

@@ -15,6 +15,7 @@ WHITE_SPACE = " \t\n\f\r"
 """What HTML counts as white space: a run of it is shown as one space."""
 _RUNS = re.compile(f"[{WHITE_SPACE}]+")
 _SCRIPTS = re.compile("<su(?:b|p)(?:erscript|script)?\\b", re.IGNORECASE)
+_SCRIPTED = 3  # letters of an index or ordinal that belong to what stands before
 _WITHIN_WORDS = ("<wbr", "<!", "<?", "<span", "<a")  # what may stand within a word without parting it
 
 
@@ -82,6 +83,7 @@ class BlockBuilder:
         self._breaks: list[str] = []
         self._count = 0
         self._dividing: Node | None = None
+        self._touching: Node | None = None  # the element that was opened last directly behind another one
         self._dropped: dict[int, int] = {}  # places at which a space is left out, with the number of nodes before
 
     @property
@@ -96,7 +98,11 @@ class BlockBuilder:
 
     def open(self, tag: str) -> None:
         """The start tag of an element that has an end tag."""
-        self._open.append(self._node(Role.ELEMENT, tag))
+        node, before = self._node(Role.ELEMENT, tag), self._levels[-1][-1:]
+        touches = not self._xml and bool(before) and before[0].role is Role.ELEMENT and before[0].end == self._length
+        if touches and self._length - before[0].start > 1 and self._last.isalnum():
+            self._touching = node
+        self._open.append(node)
         self._levels.append([])
 
     def close(self, tag: str) -> None:
@@ -109,7 +115,10 @@ class BlockBuilder:
         """An element as one thing that is kept, where it has signs alone, or is a raised or lowered number."""
         text = "".join(self._parts)[node.start : node.end]
         scripted = bool(_SCRIPTS.match(node.opening))
-        if text != text.strip() or not text or any(one.isalpha() or (one.isdigit() and not scripted) for one in text):
+        if text != text.strip() or not text:
+            return None
+        attached = scripted and len(text) <= _SCRIPTED and "".join(self._parts)[: node.start][-1:].isalnum()
+        if not attached and any(one.isalpha() or (one.isdigit() and not scripted) for one in text):
             return None
         inner = escape(text, quote=False)
         if node.children:
@@ -139,9 +148,9 @@ class BlockBuilder:
 
     def block(self, raw: str) -> MarkupBlock:
         """The block that was written so."""
-        text = "".join(self._parts)
-        text = text if self._xml else text.rstrip(" ")
-        nodes = tuple(self._settled(node, text) for node in self._levels[0])
+        whole = "".join(self._parts)
+        text = whole if self._xml else whole.rstrip(" ")
+        nodes = tuple(self._settled(node, text, whole) for node in self._levels[0])
         return MarkupBlock(text, raw, nodes, tuple(self._breaks), self._xml)
 
     def _node(self, role: Role, raw: str) -> Node:
@@ -152,6 +161,9 @@ class BlockBuilder:
         if self._dividing is not None and self._dividing.start == self._length and text[:1].isalnum():
             text = f" {text}"  # what stands between words parts them
         self._dividing = None if text else self._dividing
+        if self._touching is not None and text:
+            text = self._part(self._touching, text)
+            self._touching = None
         if not self._xml and self._last in " \n":
             if text.startswith(" "):
                 self._dropped[self._length] = self._count
@@ -161,14 +173,23 @@ class BlockBuilder:
             self._length += len(text)
             self._last = text[-1]
 
-    def _settled(self, node: Node, text: str) -> Node:
-        """A node with its span cut to the words in it; an element without words is a point."""
+    def _part(self, node: Node, text: str) -> str:
+        """The first text of an element behind another: with a space between their words, which are two."""
+        words = node.start == self._length and text[:2].isalnum() and len(text) > 1
+        if not words or not (text[0].isupper() or not node.opening.startswith(_WITHIN_WORDS)):
+            return text
+        self._open = [one._replace(divides=one.divides or one.order == node.order) for one in self._open]
+        return f" {text}"
+
+    def _settled(self, node: Node, text: str, whole: str) -> Node:
+        """A node with its span cut to the words in it; an element without words is a point. ``whole``: the text before
+        white space was cut off its end."""
         start, end = min(node.start, len(text)), min(node.end, len(text))
-        before = text[start - 1].isspace() if start else not text[:1].isspace()
+        before = whole[node.start - 1].isspace() if start else not text[:1].isspace()
         after = end == len(text) or text[end].isspace() or self._dropped.get(end, -1) >= node.order
         span = trim(text, start, end)
         if node.role is Role.ELEMENT and span.start < span.end:
-            children = tuple(self._settled(child, text) for child in node.children)
+            children = tuple(self._settled(child, text, whole) for child in node.children)
             return node._replace(start=span.start, end=span.end, children=children)
         if node.role is Role.KEPT:
             return node._replace(spaced=(before, after))
@@ -207,7 +228,9 @@ class _Writing:
         done = span.start
         for place, node in sorted(placed, key=lambda one: (one[0].start, one[1].order)):
             if place.end > place.start:
-                parts += [self._words(done, place.start), node.opening, self._inside(node.children, place)]
+                glued = node.divides and self.text[done : place.start] == " "  # it was put between two words
+                parts += ["" if glued else self._words(done, place.start), node.opening]
+                parts.append(self._inside(node.children, place))
                 parts.append(node.closing)
                 done = place.end
             else:

@@ -25,9 +25,18 @@ _BULLET = re.compile(
 )
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
 _NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
-_SECTION = re.compile(r"\d{1,3}(?:\.\d{1,3})+\.?\s+(?=\w)")  # before a capital; "1.5 million" is no heading
-# Between the cells of a table and the steps of a path; not between what is compared.
-_BORDERS = r"[ \u00a0]*\t\s*|[ \u00a0]{{3,}}|\s+(?:[|·→•{}]\s+)+|(?<=[^\d\s])\s+>\s+(?=[^\d\s])|\s+\|\s*\Z"
+# Before a capital ("1.5 million" is no heading); thousands, times and what is counted are none either.
+_SECTION = re.compile(
+    r"\d{1,3}(?:\.\d{1,2})+(?!\d)\.?\s+(?=\w)"
+    r"(?!(?:Uhr|Prozent|Euro|Dollar|Mio|Mrd|Mill?ion|Milliard|Billion|Sterne?|Stars?|Stunden?|Hours?|Minut|Grad|Tage)\w*)"
+)
+_ARROW = re.compile(r"[«‹]\s+(?![^»›]*[»›])")  # "« Back"; what it opens is a quotation
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+# Between the cells of a table and the steps of a path; not between what is compared. Breaks of lines may be spelt.
+_BORDERS = (
+    r"[ \u00a0]*\t\s*|[ \u00a0]{{3,}}|\s+(?:[|·→•{0}]\s+)+|(?<=[^\d\s])\s+>\s+(?=[^\d\s])|\s+[|{0}]\s*\Z"
+    r"|\s*(?:<[Bb][Rr]\s*/?>\s*)+|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
+)
 _BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›", ""))
 _ENCLOSING = {
     "(": ")",
@@ -156,7 +165,18 @@ def split_lines(text: str, language: str, shorten: Callable[[str], list[str]]) -
     """The parts of each line, joined the text; ``shorten`` cuts a sentence that is too long, losing nothing of it."""
     lines = text.splitlines(keepends=True)
     numbered = sum(bool(_NUMBERED.match(line.lstrip())) for line in lines) > 1
-    return [list(_line(line, _prefix(line, numbered), language, shorten)) for line in lines]
+    code = _fenced(lines)
+    return [
+        list(_nonempty(line) if place in code else _line(line, _prefix(line, numbered), language, shorten))
+        for place, line in enumerate(lines)
+    ]
+
+
+def _fenced(lines: Sequence[str]) -> set[int]:
+    """The numbers of the lines of fenced code, which is no text; a fence that is not closed begins none."""
+    fences = [place for place, line in enumerate(lines) if _FENCE.match(line)]
+    pairs = zip(fences[::2], fences[1::2], strict=False)
+    return {place for first, last in pairs for place in range(first, last + 1)}
 
 
 def _unbroken(text: str, language: str, shorten: Callable[[str], list[str]], *, whole: bool) -> Iterator[Part]:
@@ -171,7 +191,7 @@ def _unbroken(text: str, language: str, shorten: Callable[[str], list[str]], *, 
 def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
     yield from _nonempty(line[:prefix])
     done = prefix
-    quotes = "«" in line or "‹" in line
+    quotes = "«" in line[prefix:] or "‹" in line[prefix:]
     for border in (_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, prefix):
         yield from _cell(line[done : border.start()], language, shorten)
         yield from _nonempty(border[0])
@@ -210,7 +230,8 @@ def _sentence(sentence: str, shorten: Callable[[str], list[str]]) -> Iterator[Pa
 def _prefix(line: str, numbered: bool) -> int:
     """Characters of indentation and bullet at a line's beginning."""
     indent = len(line) - len(line.lstrip())
-    match = _BULLET.match(line, indent) or (_NUMBERED.match(line, indent) if numbered else None)
+    match = _BULLET.match(line, indent) or _ARROW.match(line, indent)
+    match = match or (_NUMBERED.match(line, indent) if numbered else None)
     if match is None and (match := _SECTION.match(line, indent)) and not line[match.end()].isupper():
         match = None
     return match.end() if match else indent

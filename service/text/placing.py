@@ -101,7 +101,10 @@ class Placing:
         text = self.source[node.start : node.end]
         expected = self._expected(node.start)
         taken = [self.spans[other.order] for other in self.kept]
-        pattern = rf"(?<!\d){re.escape(text)}(?!\d)" if text.isdigit() else re.escape(text)
+        pattern = re.escape(text)
+        if text.isdigit():  # of "10" and its exponent both texts have "106"
+            behind_digit = self.source[max(0, node.start - 1) : node.start].isdigit()
+            pattern = ("" if behind_digit else r"(?<!\d)") + rf"{pattern}(?!\d)"
         places = (Span(match.start(), match.end()) for match in re.finditer(pattern, self.target))
         free = [
             one

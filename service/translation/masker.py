@@ -46,7 +46,7 @@ class Masker:
         """
         unasked = always_kept(text, names=self.names)
         if unasked and self.glossary:  # whose terms may have digits and capitals in them
-            unasked = [one for one in merge(self._terms(text), unasked) if not one[1].asked]
+            unasked = [one for one in merge(_terms_beside(self._terms(text), unasked), unasked) if not one[1].asked]
         always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
         found = merge(merge(always, self.protector.find(text)), unasked)
         masked = Masked(text).hide(found).normalised()
@@ -60,3 +60,13 @@ class Masker:
         found = self.glossary.find("".join(text[place] for place in places))
         spans = ((Span(places[span.start], places[span.end - 1] + 1), term) for span, term in found)
         return [(span, replace(term, source=text[span.start : span.end])) for span, term in spans]
+
+
+def _terms_beside(terms: Sequence[HiddenPlace], kept: Sequence[HiddenPlace]) -> list[HiddenPlace]:
+    """The terms but those that stand within a longer part which is kept, such as an address or a placeholder."""
+    spans = [span for span, _ in kept]
+    return [
+        (term, part)
+        for term, part in terms
+        if not any(one.start <= term.start and term.end <= one.end and one != term for one in spans)
+    ]

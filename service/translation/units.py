@@ -26,6 +26,7 @@ from tandem.service.errors import InvalidOption
 from tandem.service.text.faithful import BROKEN, ended_like, find_faults, to_hide
 from tandem.service.text.foreign import find_foreign
 from tandem.service.text.html import HtmlDocument
+from tandem.service.text.languages import base_code
 from tandem.service.text.layout import Document, is_translatable
 from tandem.service.text.loops import cut_loops
 from tandem.service.text.masking import Hidden, Masked
@@ -243,7 +244,8 @@ class Unit:
 
     def _checked(self, plan: Plan, one: Candidate) -> Candidate:
         """A candidate as it is written: after all stages, with the source's end, and with what is at fault in it."""
-        text = ended_like(finished(plan.stages, one.text, self.sentence), self.masked.target)
+        written = finished(plan.stages, one.text, self.sentence)
+        text = ended_like(written, self.masked.target, base_code(plan.writer.target))
         faults = find_faults(self.masked, text)
         if "characters" in faults and BROKEN not in self.masked.source:
             text = text.replace(BROKEN, "")

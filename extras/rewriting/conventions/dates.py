@@ -47,6 +47,10 @@ _BEFORE_TIMES = {
     "en": ("at", "around", "until", "from"),
     "fr": ("à", "vers", "jusqu'à", "à partir de"),
 }
+_RANGE = re.compile(
+    r"\d(?:[.:]\d\d)?\.?"
+    r"(?: ?[-–,/] ?| (?:bis|und|oder|to|and|or|until|till|à|au|et|ou) (?:zum |um |at |the |à |le )?)\Z"
+)
 # No verb may need them ("to log in on May 3").
 _WRITTEN_BEFORE = {
     "de": "am auf bei das dem den der die für im um vom von zum zur",
@@ -157,14 +161,21 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
     reading, writing = dates_of(source), dates_of(target)
     if reading and writing:
         for match, day, weekday in reading.find_days(text):
+            if _ends_a_range(match, "day"):
+                continue
             written = writing.day_written(day, weekday, year=match["year"] is not None)
             yield _place(match, written, _BEFORE_DAYS, *languages)
         for match, day in reading.find_months(text):
             yield _place(match, writing.month_written(day), _BEFORE_MONTHS, *languages)
     if source in _TIMES and target in _TIMES:
         for match in _times(source).finditer(text):
-            if written := _time_written(match, target):
+            if not _ends_a_range(match, "hour") and (written := _time_written(match, target)):
                 yield _place(match, written, _BEFORE_TIMES, *languages)
+
+
+def _ends_a_range(match: re.Match[str], name: str) -> bool:
+    """Whether a number stands before this one that shares what stands behind it: "14 bis 16 Uhr", "2 to 4 pm"."""
+    return _RANGE.search(match.string, 0, match.start(name)) is not None
 
 
 def _place(

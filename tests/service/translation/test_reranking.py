@@ -204,8 +204,10 @@ async def test_both_ways_of_a_pair_through_a_third_language_are_judged(tmp_path:
     )
     async with running(create_app(Settings(shutdown_timeout=5), engine)) as client:
         fields = {"q": TEXT, "source": "de", "target": "fr"}
-        assert (await client.post("/translate", json=fields)).json()["translatedText"] == WRONG
-        assert (await client.post("/translate", json={**fields, "rerank": True})).json()["translatedText"] == TEXT
+        plain = (await client.post("/translate", json=fields)).json()["translatedText"]
+        assert plain == WRONG.replace("?", " ?")  # as French has it
+        ranked = (await client.post("/translate", json={**fields, "rerank": True})).json()["translatedText"]
+        assert ranked == TEXT.replace("?", " ?")
         engine.remove("fr-en")
         body = assert_error(await client.post("/translate", json={**fields, "rerank": True}), 422, "invalid_field")
         assert "must be false for en-fr" in body["error"]

@@ -1,0 +1,100 @@
+"""Kinds of text that once came back torn, each at the depth where it is mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from tandem.service.text.faithful import ended_like
+from tandem.service.text.glossary import Glossary
+from tandem.service.text.html import HtmlDocument
+from tandem.service.text.layout import Document
+from tandem.service.text.markup import MarkupOptions
+from tandem.service.text.protect import Protector
+from tandem.service.translation.masker import Masker
+
+
+def translated(text: str) -> list[str]:
+    """What of a German text is translated."""
+    document = Document.parse(text, "de", "en", 100, lambda part: len(part.split()))
+    return [piece.text for piece in document.sentences]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("10.000 Menschen kamen.", ["10.000 Menschen kamen."]),
+        ("8.30 Uhr Frühstück", ["8.30 Uhr Frühstück"]),
+        ("10.5 Millionen leben hier.", ["10.5 Millionen leben hier."]),
+        ("3.2 Einrichtung", ["Einrichtung"]),
+        ("1.2.10 Einrichtung", ["Einrichtung"]),
+        ("« Zurück", ["Zurück"]),
+        ("Weiter »", ["Weiter"]),
+        ("Haus ›", ["Haus"]),
+        ("« Haus » ist neu", ["« Haus » ist neu"]),
+        ("Haus<br>Hund<br />Katze", ["Haus", "Hund", "Katze"]),
+        (r"Haus\nHund", ["Haus", "Hund"]),
+        (r"Haus\r\nHund", ["Haus", "Hund"]),
+        (r"C:\neu", [r"C:\neu"]),
+        ("Nimm dies:\n```\nnpm run build\n```\nFertig.", ["Nimm dies:", "Fertig."]),
+        ("```\nohne Ende", ["ohne Ende"]),
+    ],
+)
+def test_what_is_layout_and_what_is_text(text: str, sentences: list[str]) -> None:
+    assert translated(text) == sentences
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "language", "ended"),
+    [
+        ("Er rief: „Geh!“", "He called: “Go.”", "en", "He called: “Go!”"),
+        ("Neu (siehe unten!)", "New (see below.)", "en", "New (see below!)"),
+        ("Er rief: „Geh.“", "He called: “Go.”", "en", "He called: “Go.”"),
+        ("You have %d messages!", "Vous avez %d messages!", "fr", "Vous avez %d messages !"),
+        ("Are you sure?", "Êtes-vous sûr ?", "fr", "Êtes-vous sûr ?"),
+        ("Done!", "Fait.", "fr", "Fait !"),
+        ("Done!", "Fertig.", "de", "Fertig!"),
+        ("Das ist so", "That is so.", "en", "That is so"),
+    ],
+)
+def test_a_translation_ends_as_its_source_does(source: str, written: str, language: str, ended: str) -> None:
+    assert ended_like(written, source, language) == ended
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "pairs", "markup"),
+    [
+        ("Etwa 10<sup>6</sup> Zellen", "Some 106 cells", (), "Some 10<sup>6</sup> cells"),
+        ("<a>Haus</a><a>Hund</a>", "House dog", (((0, 4), (0, 5)), ((5, 9), (6, 9))), "<a>House</a><a>dog</a>"),
+        ("<b>H</b><i>aus</i>", "House", (), "<b>House</b><i></i>"),
+        ("Speichern <i></i>", "Save", (), "Save <i></i>"),
+        ("Speichern<i></i>", "Save", (), "Save<i></i>"),
+        ("v<sub>max</sub> ist neu", "vmax is new", (), "v<sub>max</sub> is new"),
+        ("am 1<sup>er</sup> Tag", "on day 1er", (), "on day 1<sup>er</sup>"),
+    ],
+)
+def test_markup_goes_to_its_words(
+    source: str, translation: str, pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...], markup: str
+) -> None:
+    (block,) = HtmlDocument.parse(source, MarkupOptions()).blocks
+    assert block.render(translation, pairs) == markup
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Siehe https://haus.de/haus.", []),
+        ("Mail an haus@haus.de", []),
+        ("Datei {haus} und haus.txt", []),
+        ("{n, plural, one {# haus} other {# haus}}", []),
+        ("Das haus in {haus}", ["haus"]),
+        ("haus_id ist neu", []),
+    ],
+)
+def test_terms_within_what_is_kept_are_none(text: str, found: list[str]) -> None:
+    masker = Masker(Protector(), Glossary.of({"haus": "building"}), names=True)
+    assert [part.source for part in masker.mask(text).hidden if part.target == "building"] == found
+
+
+def test_a_term_that_holds_what_is_kept_counts() -> None:
+    masker = Masker(Protector(), Glossary.of({"Port 8000_a": "gate"}), names=True)
+    assert "gate" in [part.target for part in masker.mask("der Port 8000_a hier").hidden]
