@@ -10,6 +10,7 @@ import logging
 import sys
 import threading
 from collections.abc import Coroutine, Iterable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -18,7 +19,7 @@ import structlog
 
 from tandem.models.command import LARGEST_BEAM
 from tandem.service.bundles.loading import OpenBundle
-from tandem.service.engine import Decoded, DecodingFailed, Engine, EngineOptions, Job, SchedulerLimits
+from tandem.service.engine import Decoded, DecodingFailed, Draining, Engine, EngineOptions, Job, SchedulerLimits
 from tandem.service.translation.requests import NO_CONTEXT, Context, SummarizeTask, TranslateTask
 from tandem.service.translation.results import DecodeResult
 from tandem.service.translation.texts import TextService
@@ -26,7 +27,9 @@ from tandem.service.translation.texts import TextService
 T = TypeVar("T")
 
 _YEAR = 3.2e7  # seconds
-_QUEUE = SchedulerLimits(max_queue_tokens=1 << 60, max_join_tokens=4_096)
+SENTENCES = 64
+"""Of a batch on a CPU."""
+_TOKENS, _JOINING = 128, 4_096  # for each sentence of a batch; those that join such a batch at once
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,8 +56,8 @@ class LocalLimits:
 class LocalService:
     """Answers requests in the calling thread's time. Thread-safe; ``close`` it, or use it in a ``with`` statement.
 
-    Each of its answers raises what ``TextService`` raises, and DeviceLost where a GPU does not work any more. What is
-    logged goes to the loggers below ``tandem``, which are silent unless the program hears them.
+    Each of its answers raises what ``TextService`` raises, DeviceLost where a GPU does not work any more, and Draining
+    where it is closed.
 
     Attributes:
         texts: the text service, for what needs no decoding.
@@ -68,6 +71,7 @@ class LocalService:
         *,
         shortlist: bool = False,
         workers: int = 1,
+        batch_sentences: int = SENTENCES,
     ) -> None:
         """
         Args:
@@ -75,16 +79,19 @@ class LocalService:
             limits: of a request; the defaults bound nothing but the beam.
             shortlist: whether bundles that have a lexical shortlist use it.
             workers: threads that decode.
+            batch_sentences: of one batch; a GPU takes more.
         """
-        if not structlog.is_configured():
-            structlog.configure(
-                logger_factory=structlog.stdlib.LoggerFactory(), wrapper_class=structlog.stdlib.BoundLogger
-            )
-            logging.getLogger("tandem").addHandler(logging.NullHandler())
-        self.engine = Engine(EngineOptions(workers=workers, limits=_QUEUE))
+        limits_of_batches = SchedulerLimits(
+            max_queue_tokens=1 << 60,
+            max_join_tokens=max(_JOINING, batch_sentences * _JOINING // SENTENCES),
+            max_batch_sentences=batch_sentences,
+            max_batch_tokens=batch_sentences * _TOKENS,
+        )
+        self.engine = Engine(EngineOptions(workers=workers, limits=limits_of_batches))
         for one in opened:
             self.engine.add(one.bundle, one.graphs, one.backend, shortlist=shortlist)
         self.texts = TextService(self.engine, limits or LocalLimits())
+        self._closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tandem-local", daemon=True)
         self.engine.start()
@@ -110,18 +117,25 @@ class LocalService:
 
     def close(self) -> None:
         """Let go of the bundles; what is being decoded is given up. A second call does nothing."""
-        if self._loop.is_closed():
+        if self._closed:
             return
+        self._closed = True
         self.engine.stop(0.0)
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self.texts.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def _wait(self, answer: Coroutine[Any, Any, T]) -> T:
+        if self._closed:
+            answer.close()
+            raise Draining
         future = asyncio.run_coroutine_threadsafe(answer, self._loop)
         try:
             return future.result()
+        except CancelledError as error:
+            raise Draining from error
         except DecodingFailed as error:
             lost = self.engine.dispatcher.lost
             if lost is None:
@@ -130,3 +144,19 @@ class LocalService:
         except BaseException:  # such as Ctrl-C
             future.cancel()
             raise
+
+
+def log_quietly() -> None:
+    """For commands, whose standard output is their result: what is logged goes to loggers that nobody hears."""
+    if not structlog.is_configured():
+        factory, wrapper = structlog.stdlib.LoggerFactory(), structlog.stdlib.BoundLogger
+        structlog.configure(logger_factory=factory, wrapper_class=wrapper)
+        logging.getLogger("tandem").addHandler(logging.NullHandler())
+
+
+async def _cancel_others() -> None:
+    """Give up all that is being done in this loop."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from tandem.service.bundles.loading import OpenBundle, find_bundles, unservable
 from tandem.service.local import LocalLimits, LocalService
 from tandem.service.ports import stage_readers
 from tandem.service.runtimes import Placement, open_graphs, resolve_device
-from tandem.service.translation.requests import AUTO, SummarizeTask, TranslateTask
+from tandem.service.translation.requests import AUTO, DecodeRequest, SamplingOptions, SummarizeTask, TranslateTask
 from tandem.service.translation.results import DecodeResult, WrittenText
 
 Texts = str | Sequence[str]
@@ -126,8 +126,8 @@ class Translator:
             glossary: source term to target term, enforced.
             protect: what is to come back as it was: ``numbers``, ``urls``, ``emails``, ``placeholders``, ``regex:`` and
                 an expression, or any string.
-            options: further fields of ``POST /translate`` (docs/api.md), such as ``beam_size``, ``sampling``,
-                ``lexicon`` or ``model``.
+            options: further fields of ``POST /translate`` (docs/api.md), such as ``beam_size``, ``lexicon``, ``model``
+                or ``sampling``, a mapping with its fields.
 
         Returns:
             One result for a string, else a list: ``text``, ``alternatives`` and ``sentences``, which are there where
@@ -138,6 +138,8 @@ class Translator:
                 which field.
             DecodingFailed: the model failed.
         """
+        if isinstance(protect, str):
+            raise OptionError("protect", "a list of strings", protect)
         request = TranslateTask(
             q=texts,
             source=source,
@@ -148,7 +150,7 @@ class Translator:
             format="html" if html else "text",
             glossary=dict(glossary or {}),
             protect=list(protect),
-            **_with_room(options, n_best),
+            **_checked(TranslateTask, options, n_best),
         )
         return _as_asked(texts, self._service.translate(request))
 
@@ -170,7 +172,9 @@ class Translator:
         Returns, Raises:
             As ``translate``.
         """
-        request = SummarizeTask(q=texts, language=language, alternatives=n_best - 1, **_with_room(options, n_best))
+        request = SummarizeTask(
+            q=texts, language=language, alternatives=n_best - 1, **_checked(SummarizeTask, options, n_best)
+        )
         return _as_asked(texts, self._service.summarize(request))
 
     def score(
@@ -194,6 +198,8 @@ class Translator:
         vocabulary, begin = served.bundle.target_vocabulary, served.options.prefix
         asked = []
         for text, translation in zip(sources, targets, strict=True):
+            if not translation.strip():
+                raise OptionError("targets", "texts with words in them", translation)
             (ids,) = served.encode((text,))
             prefix = (*begin, *vocabulary.encode(as_read(translation)))
             _at_most("sources", len(ids) - 1, served.limit)
@@ -223,8 +229,18 @@ def _opened(folder: Path, runtime: str, precision: str, device: str, threads: in
     return OpenBundle(bundle, graphs, backend)
 
 
-def _with_room(options: dict[str, Any], n_best: int) -> dict[str, Any]:
-    """The options, with a beam that holds so many hypotheses, where none is given."""
+def _checked(kind: type[DecodeRequest], options: dict[str, Any], n_best: int) -> dict[str, Any]:
+    """The options as a request has them, with a beam for so many hypotheses where none is given.
+
+    Raises:
+        OptionError: one that a request does not have.
+    """
+    known = {field.name for field in fields(kind)}
+    for name in options.keys() - known:
+        raise OptionError(name, f"left out, or one of {', '.join(sorted(known))}", options[name])
+    sampling = options.get("sampling")
+    if isinstance(sampling, Mapping):
+        options = options | {"sampling": SamplingOptions(**sampling)}
     return options if n_best == 1 or "beam_size" in options else options | {"beam_size": max(n_best, 5)}
 
 

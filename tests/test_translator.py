@@ -6,8 +6,10 @@ import math
 import subprocess
 import sys
 import sysconfig
+import time
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,9 @@ import pytest
 import tandem
 from tandem import Bundle, TandemError, Translator
 from tandem.models.errors import BundleError, ConfigError, OptionError
+from tandem.service.engine import Draining
 from tandem.service.errors import InvalidOption, PairNotServed
-from tests.service.support import tiny_bundle
+from tests.service.support import PATIENCE, tiny_bundle
 from tests.shipped import BUNDLES, ROOT, SHIPPED
 
 
@@ -50,6 +53,8 @@ def test_what_is_wrong_is_said_with_its_field(translator: Translator) -> None:
         (OptionError, {"source": "de"}),
         (PairNotServed, {"source": "de", "target": "de"}),
         (InvalidOption, {"source": "de", "target": "en", "beam_size": 1000}),
+        (OptionError, {"source": "de", "target": "en", "no_such_field": 1}),
+        (OptionError, {"source": "de", "target": "en", "protect": "numbers"}),
     ):
         with pytest.raises(error):
             translator.translate("Haus", **options)
@@ -58,6 +63,8 @@ def test_what_is_wrong_is_said_with_its_field(translator: Translator) -> None:
         translator.score(["Haus"], [], source="de", target="en")
     with pytest.raises(OptionError, match="targets must be at most 159 tokens each, but is 400"):
         translator.score(["Haus"], ["house " * 400], source="de", target="en")
+    with pytest.raises(OptionError, match="targets must be texts with words in them"):
+        translator.score(["Haus"], [" "], source="de", target="en")
     with pytest.raises(ConfigError, match="holds no bundle"):
         Translator(ROOT / "docs")
     with pytest.raises(AttributeError, match="has no attribute 'Nobody'"):
@@ -74,6 +81,25 @@ def test_the_search_s_own_scores_are_those_of_scoring(translator: Translator) ->
     assert same.log_probability == pytest.approx(math.fsum(same.token_log_probabilities))
     assert len(same.tokens) + 1 == len(same.token_log_probabilities)
     assert same.log_probability - 10 > other.log_probability
+
+
+def test_who_waits_is_told_where_it_is_closed() -> None:
+    opened = Translator(SHIPPED)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(opened.translate, "Das Haus ist alt. " * 2_000, source="de", target="en")
+        time.sleep(0.2)
+        opened.close()
+        with pytest.raises(Draining):
+            waiting.result(timeout=PATIENCE)
+    opened.close()
+    with pytest.raises(Draining):
+        opened.translate("Haus", source="de", target="en")
+
+
+def test_samples_are_drawn(translator: Translator) -> None:
+    way = {"source": "de", "target": "en", "sampling": {"temperature": 1.5, "seed": 3}}
+    text = "Wo ist der nächste Bahnhof?"
+    assert translator.translate(text, **way).text == translator.translate(text, **way).text
 
 
 def test_texts_are_summarized() -> None:

@@ -175,10 +175,13 @@ def decode_system(
     columns: Sequence[Column],
     decoding: Decoding,
     *,
+    languages: Sequence[str] = (),
     with_shortlist: bool = False,
     channel: Bundle | None = None,
 ) -> System:
     """What a bundle writes, with the bundle's shortlist or a channel model where asked, and how fast.
+
+    ``languages``: of the texts, where they are named.
 
     Raises:
         ConfigError: the bundle has no shortlist, or its graphs read none.
@@ -186,8 +189,10 @@ def decode_system(
     graphs, options = decoding.prepare(bundle)
     shortlist = check_shortlist(bundle, graphs) if with_shortlist else None
     if translates_text(bundle) and not decoding.segments:
+        known = bundle.manifest.source_languages
+        source = next((one for one in known if one in languages), known[0])
         texts, decoding_speed = translate_texts(
-            bundle, graphs, decoding, columns[0], shortlist=with_shortlist, channel=channel
+            bundle, graphs, decoding, columns[0], source, shortlist=with_shortlist, channel=channel
         )
     else:
         texts, decoding_speed = timed_lines(bundle, graphs, options, columns, shortlist)

@@ -82,7 +82,7 @@ def ended_like(written: str, source: str, language: str = "") -> str:
     """A translation with the final punctuation of its source: the model's where both say the same, or it ends an
     abbreviation. Closing marks behind that are left where they are; ``language``: of the translation."""
     behind_source, behind = _CLOSING.search(source.rstrip()), _CLOSING.search(written.rstrip())
-    if behind_source and behind and len(behind_source[0]) == len(behind[0]):
+    if behind_source and behind:
         inside = written.rstrip()[: behind.start()]
         return ended_like(inside, source.rstrip()[: behind_source.start()], language) + behind[0]
     wanted, found = _end(source), _end(written)

@@ -39,7 +39,9 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "variable": CopiedForm(r"(?<![\w$])\$(?:t\([^()\n]{1,100}\)|[A-Za-z_]\w{1,100}+)"),
     "template": CopiedForm(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|<!--[^\n]{0,500}?-->"),
     # A break of a line is one, wherever it stands (``layout``).
-    "tag": CopiedForm(r"</?(?!br\b)(?:[A-Za-z][\w:.-]{0,100}(?:\s[^<>]{0,500})?|\d{1,3}\s?)/?>", read_first=True),
+    "tag": CopiedForm(
+        r"</?(?!(?<!/)[Bb][Rr]\s*/?>)(?:[A-Za-z][\w:.-]{0,100}(?:\s[^<>]{0,500})?|\d{1,3}\s?)/?>", read_first=True
+    ),
     "merge tag": CopiedForm(r"\*\|[^|\n]{1,100}\|\*"),
     "double brackets": CopiedForm(r"\[\[[\w.| -]{1,100}\]\]"),
     "underscores": CopiedForm(r"(?<!\w)__\w{1,100}?__(?!\w)"),
@@ -68,7 +70,7 @@ COPIED: Mapping[str, CopiedForm] = {
           | [^\W\d_][^\W_]*+(?:_++[^\W_]++)++(?:\.\w++)*+
           | (?=[A-Z]\w{0,100}?[a-z][A-Z])\w++(?:\.\w++)++
           | [^\W\d_]\w++(?:\.[a-z]\w++)++(?:\.\w++)*+
-          | [^\W\d_][\w-]*+\.[chdmr](?=[\s,;:!?)]|\.?\Z)
+          | (?!Ph\.)[^\W\d_]{2}[\w-]*+\.[chdmr](?=[\s,;:!?)]|\.?\Z)
         )(?![\w@/\\-]|\.\w)"""
     ),
     # Names with a digit in them, and what has two points between digits, but for those of millions: utf8mb4, F7, W3C,

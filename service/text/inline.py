@@ -108,6 +108,8 @@ class BlockBuilder:
     def close(self, tag: str) -> None:
         """The end tag of the element opened last."""
         children = tuple(self._levels.pop())
+        if self._touching is not None and self._touching.order == self._open[-1].order:
+            self._touching = None  # there is nothing in it
         node = self._open.pop()._replace(closing=tag, end=self._length, children=children)
         self._levels[-1].append(self._object(node) or node)
 
@@ -225,18 +227,19 @@ class _Writing:
         found = {node.order for node in self.placing.kept}
         placed = [(self.placing.spans[node.order], node) for node in nodes if node.order not in found]
         parts: list[str] = []
-        done = span.start
+        done, closed = span.start, -1  # where the last element with words ends
         for place, node in sorted(placed, key=lambda one: (one[0].start, one[1].order)):
             if place.end > place.start:
-                glued = node.divides and self.text[done : place.start] == " "  # it was put between two words
+                glued = node.divides and done == closed and self.text[done : place.start] == " "  # it was put there
                 parts += ["" if glued else self._words(done, place.start), node.opening]
                 parts.append(self._inside(node.children, place))
                 parts.append(node.closing)
-                done = place.end
+                done = closed = place.end
             else:
                 start = self._after_space(max(place.start, done), span) if node.spaced[0] else max(place.start, done)
                 parts += [self._words(done, start), self._point(node, start)]
-                done = start + (node.divides and self.text[start : start + 1] == " ")
+                parts_words = node.role is Role.POINT and node.divides  # a space was put there for it
+                done = start + (parts_words and self.text[start : start + 1] == " ")
         return "".join([*parts, self._words(done, span.end)])
 
     def _after_space(self, place: int, span: Span) -> int:

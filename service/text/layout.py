@@ -28,14 +28,16 @@ _NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
 # Before a capital ("1.5 million" is no heading); thousands, times and what is counted are none either.
 _SECTION = re.compile(
     r"\d{1,3}(?:\.\d{1,2})+(?!\d)\.?\s+(?=\w)"
-    r"(?!(?:Uhr|Prozent|Euro|Dollar|Mio|Mrd|Mill?ion|Milliard|Billion|Sterne?|Stars?|Stunden?|Hours?|Minut|Grad|Tage)\w*)"
+    r"(?!(?:Uhr|Prozent|Euro|Dollar|Mio|Mrd|Million(?:en|s)?|Milliarden?|Billion(?:en|s)?|Sterne?|Stars?|Stunden?|Hours?"
+    r"|Minuten?|Grad|Tage?)\b)"
 )
-_ARROW = re.compile(r"[«‹]\s+(?![^»›]*[»›])")  # "« Back"; what it opens is a quotation
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_ARROW = re.compile(r"[«‹]\s++(?![^»›]*[»›])")  # "« Back"; what it opens is a quotation
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}(?=[^`\r\n]*[\r\n]*\Z)|~{3,}(?=[ ]*\w))")  # CommonMark's; tildes are also rulers
 # Between the cells of a table and the steps of a path; not between what is compared. Breaks of lines may be spelt.
 _BORDERS = (
-    r"[ \u00a0]*\t\s*|[ \u00a0]{{3,}}|\s+(?:[|·→•{0}]\s+)+|(?<=[^\d\s])\s+>\s+(?=[^\d\s])|\s+[|{0}]\s*\Z"
-    r"|\s*(?:<[Bb][Rr]\s*/?>\s*)+|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
+    r"(?:(?<![ \u00a0])[ \u00a0]++)?\t\s*+|[ \u00a0]{{3,}}|(?<!\s)\s++(?:[|·→•{0}]\s++)++"
+    r"|(?<=[^\d\s])\s++>\s++(?=[^\d\s])|(?<!\s)\s++[|{0}]\s*+\Z"
+    r"|(?:(?<!\s)\s++)?(?:<[Bb][Rr]\s*+/?>\s*+)++|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
 )
 _BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›", ""))
 _ENCLOSING = {
@@ -174,9 +176,16 @@ def split_lines(text: str, language: str, shorten: Callable[[str], list[str]]) -
 
 def _fenced(lines: Sequence[str]) -> set[int]:
     """The numbers of the lines of fenced code, which is no text; a fence that is not closed begins none."""
-    fences = [place for place, line in enumerate(lines) if _FENCE.match(line)]
-    pairs = zip(fences[::2], fences[1::2], strict=False)
-    return {place for first, last in pairs for place in range(first, last + 1)}
+    code: set[int] = set()
+    opened, fence = 0, ""
+    for place, line in enumerate(lines):
+        bare = line.strip()
+        if fence and bare.startswith(fence) and not bare.strip(fence[0]):
+            code.update(range(opened, place + 1))
+            fence = ""
+        elif not fence and (match := _FENCE.match(line)):
+            opened, fence = place, match[1]
+    return code
 
 
 def _unbroken(text: str, language: str, shorten: Callable[[str], list[str]], *, whole: bool) -> Iterator[Part]:

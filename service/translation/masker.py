@@ -63,10 +63,15 @@ class Masker:
 
 
 def _terms_beside(terms: Sequence[HiddenPlace], kept: Sequence[HiddenPlace]) -> list[HiddenPlace]:
-    """The terms but those that stand within a longer part which is kept, such as an address or a placeholder."""
-    spans = [span for span, _ in kept]
-    return [
-        (term, part)
-        for term, part in terms
-        if not any(one.start <= term.start and term.end <= one.end and one != term for one in spans)
-    ]
+    """The terms but those that stand within a longer part which is kept, such as an address or a placeholder.
+
+    Both are in order, and none of one kind overlap.
+    """
+    beside, place = list[HiddenPlace](), 0
+    for term, part in terms:
+        while place < len(kept) and kept[place][0].end < term.end:
+            place += 1
+        around = kept[place][0] if place < len(kept) else None
+        if around is None or around.start > term.start or around == term:
+            beside.append((term, part))
+    return beside

@@ -23,7 +23,7 @@ from tandem.service.text.markup import MarkupOptions
 AUTO = "auto"
 """In the place of a language code: to be detected, text by text."""
 MAX_OTHERS = 15
-_SHORT = 300  # characters
+_SHORT, _FEW = 300, 3  # characters, texts
 MAX_PROTECT = 100
 Postprocess: TypeAlias = Callable[[str, str], str]
 Recall: TypeAlias = Callable[[str, str, Collection[str]], Mapping[str, str]]
@@ -279,12 +279,14 @@ def check_size(request: DecodeRequest, limits: RequestLimits) -> int:
 def is_short(request: DecodeRequest, context: Context) -> bool:
     """Whether its texts are read and written sooner than a thread is woken for that: a sentence or two, as they stand.
 
-    What may wait (a memory), or take long whatever the text's length (terms, expressions, markup), is not.
+    What may wait (a memory), or take long whatever the text's length (terms, expressions, markup, detection), is not.
     """
     if context.recall is not None or context.glossary is not None or context.markup is not None:
         return False
-    if isinstance(request, TranslateTask) and (request.glossary or request.protect or request.format != "text"):
-        return False
+    if isinstance(request, TranslateTask):
+        slow = request.glossary or request.protect or request.format != "text" or request.source.lower() == AUTO
+        if slow or len(request.texts) > _FEW:
+            return False
     return sum(len(text) for texts in request.columns.values() for text in texts) <= _SHORT
 
 

@@ -185,12 +185,13 @@ class TextService:
         return replace(result, usage=counts, time=self._seconds(rounds, admission))
 
     def _count_tokens(self, units: Sequence[tuple[ParsedText, Unit]], decoded: Iterable[Decoded]) -> None:
-        """Count what was decoded for the attempts of units."""
-        results = iter(decoded)
+        """Count what was decoded for the attempts of units: of equal sentences one, and none that were known."""
+        results, counted = iter(decoded), set[int]()
         for _, unit in units:
-            of_unit = [next(results) for _ in unit.attempt.jobs]
-            tokens = sum(len(one.hypotheses[0].tokens) for one in of_unit if one.hypotheses)
-            self.decoded_tokens["again" if unit.again else "first"] += tokens
+            for one in [next(results) for _ in unit.attempt.jobs]:
+                if one.hypotheses and not one.cached and id(one) not in counted:
+                    counted.add(id(one))
+                    self.decoded_tokens["again" if unit.again else "first"] += len(one.hypotheses[0].tokens)
 
     def _count(self, parsed: Sequence[ParsedText]) -> None:
         """Count the sentences that went through a third language."""

@@ -66,7 +66,7 @@ async def test_a_text_becomes_the_same_everywhere(tmp_path: Path) -> None:
     written = [one.text for one in translated]
     assert sum(one != line for one, line in zip(written, lines, strict=True)) > 200
     (bundle,) = load_systems([SHIPPED], "en", ("de",)).values()
-    assert translate_texts(bundle, Decoding().open_graphs(bundle), Decoding(), lines)[0] == written
+    assert translate_texts(bundle, Decoding().open_graphs(bundle), Decoding(), lines, "de")[0] == written
     with Translator(SHIPPED) as translator:
         assert [one.text for one in translator.translate(lines, source="de", target="en")] == written
     settings = Settings(bundles=(SHIPPED,), shutdown_timeout=5, data=tmp_path)

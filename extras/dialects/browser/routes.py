@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -34,17 +35,16 @@ from tandem.service.text.languages import language_name
 from tandem.service.translation.requests import AUTO, TranslateTask, priority_of
 
 _GOOGLE = worded_responses(google_worded)
-_OTHERS = 2  # alternatives that DeepLX's clients show
+_NUMBERS = 10**10
 Fields = TypeVar("Fields", bound=BaseModel)
 
 router = APIRouter(tags=["browser"])
 
 
 class Answer(NamedTuple):
-    """A text's translation, others, and the language that it is in."""
+    """A text's translation, and the language that it is in."""
 
     text: str
-    alternatives: Sequence[str]
     language: str
 
 
@@ -103,12 +103,11 @@ async def deeplx(
     html = fields.tag_handling in ("html", "xml")
     key = request.query_params.get("token")
     source, target = fields.source_lang, fields.target_lang
-    (one,) = await answered(request, parts, [fields.text], source, target, key, html=html, others=_OTHERS)
-    number = int(str(request.state.request_id)[:7], 16)
+    (one,) = await answered(request, parts, [fields.text], source, target, key, html=html)
     return DeepLXReply(
-        id=number,
+        id=secrets.randbelow(_NUMBERS),
         data=one.text,
-        alternatives=list(one.alternatives),
+        alternatives=[],
         source_lang=one.language.upper(),
         target_lang=target.upper(),
     )
@@ -153,18 +152,15 @@ async def answered(
     key: str | None,
     *,
     html: bool = False,
-    others: int = 0,
 ) -> list[Answer]:
     """The translations of texts; a page's pieces in languages that are not served are taken for the likeliest."""
     caller = caller_of(request, parts.access, key)
     characters = sum(map(len, texts))
     note_priority(request, priority_of(characters, None, parts.settings.bulk_characters))
     named = source.lower() or AUTO
-    task = TranslateTask(
-        q=list(texts), source=named, target=target, format="html" if html else "text", alternatives=others
-    )
+    task = TranslateTask(q=list(texts), source=named, target=target, format="html" if html else "text")
     context = context_of(sender_of(request), recall=memory_of(parts, caller.name), likeliest=True)
     async with parts.access.charged(caller, characters):
         result = await parts.texts.translate(task, context)
     languages = [guess.language for guess in result.guesses] if named == AUTO else [source] * len(texts)
-    return [Answer(one.text, one.alternatives, code) for one, code in zip(result.texts, languages, strict=True)]
+    return [Answer(one.text, code) for one, code in zip(result.texts, languages, strict=True)]

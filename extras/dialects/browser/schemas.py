@@ -79,7 +79,7 @@ class DeepLXRequest(BrowserRequest):
 
 
 class DeepLXReply(BaseModel):
-    """The translation and two others where the search found them."""
+    """The translation; `alternatives` is empty here."""
 
     code: int = 200
     id: int = Field(examples=[1_689_441_017], description="Of no meaning here.")

@@ -48,9 +48,10 @@ _BEFORE_TIMES = {
     "fr": ("à", "vers", "jusqu'à", "à partir de"),
 }
 _RANGE = re.compile(
-    r"\d(?:[.:]\d\d)?\.?"
-    r"(?: ?[-–,/] ?| (?:bis|und|oder|to|and|or|until|till|à|au|et|ou) (?:zum |um |at |the |à |le )?)\Z"
+    r"(?<![\d.,:/])\d{1,2}(?:[.:]\d\d)?\.?"
+    r"(?: ?[-–] ?| (?:bis|und|oder|to|and|or|until|till|à|au|et|ou) (?:zum |um |at |the |à |le )?)\Z"
 )
+_RANGE_LENGTH = 24  # characters
 # No verb may need them ("to log in on May 3").
 _WRITTEN_BEFORE = {
     "de": "am auf bei das dem den der die für im um vom von zum zur",
@@ -175,7 +176,8 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
 
 def _ends_a_range(match: re.Match[str], name: str) -> bool:
     """Whether a number stands before this one that shares what stands behind it: "14 bis 16 Uhr", "2 to 4 pm"."""
-    return _RANGE.search(match.string, 0, match.start(name)) is not None
+    start = match.start(name)
+    return _RANGE.search(match.string, max(0, start - _RANGE_LENGTH), start) is not None
 
 
 def _place(

@@ -12,7 +12,9 @@ from tandem.extras.rewriting.conventions.dates import find_dates
     ("text", "languages", "found"),
     [
         ("von 14 bis 16 Uhr", ("de", "en"), 0),
-        ("um 14, 16 Uhr", ("de", "en"), 0),
+        ("um 14 und 16 Uhr", ("de", "en"), 0),
+        ("Am 3. Mai 2024, 14 Uhr", ("de", "en"), 2),
+        ("Raum 5, 14 Uhr", ("de", "en"), 1),
         ("vom 3. bis 5. Mai", ("de", "en"), 0),
         ("von 14 Uhr bis 16 Uhr", ("de", "en"), 2),
         ("um 16 Uhr", ("de", "en"), 1),

@@ -120,7 +120,7 @@ def test_texts_are_translated_by_what_the_judge_prefers(make: Make) -> None:
 
     def translated(channel: Bundle | None) -> list[str]:
         how = Decoding("torch", "float32", beam_size=4)
-        return translate_texts(forward, how.open_graphs(forward), how, LINES, channel=channel)[0]
+        return translate_texts(forward, how.open_graphs(forward), how, LINES, "de", channel=channel)[0]
 
     plain, ranked = translated(None), translated(back)
     assert plain[2] == ranked[2] == "", "a line without text stays one"

@@ -37,6 +37,10 @@ def translated(text: str) -> list[str]:
         (r"C:\neu", [r"C:\neu"]),
         ("Nimm dies:\n```\nnpm run build\n```\nFertig.", ["Nimm dies:", "Fertig."]),
         ("```\nohne Ende", ["ohne Ende"]),
+        ("~~~~~~~~\nWillkommen\n~~~~~~~~", ["Willkommen"]),
+        ("```a``` ist Code.\nUnd dies.\n```b``` auch.", ["a``` ist Code.", "Und dies.", "b``` auch."]),
+        ("````md\n```\nx\n```\n````\nFertig.", ["Fertig."]),
+        ("2.1 Tagesordnung", ["Tagesordnung"]),
     ],
 )
 def test_what_is_layout_and_what_is_text(text: str, sentences: list[str]) -> None:
@@ -66,6 +70,12 @@ def test_a_translation_ends_as_its_source_does(source: str, written: str, langua
         ("Etwa 10<sup>6</sup> Zellen", "Some 106 cells", (), "Some 10<sup>6</sup> cells"),
         ("<a>Haus</a><a>Hund</a>", "House dog", (((0, 4), (0, 5)), ((5, 9), (6, 9))), "<a>House</a><a>dog</a>"),
         ("<b>H</b><i>aus</i>", "House", (), "<b>House</b><i></i>"),
+        (
+            "Das <b>Eins</b><b>Zwei</b> ist",
+            "The database is",
+            (((4, 8), (4, 12)), ((14, 17), (13, 15))),
+            "The <b>database</b><b></b> is",
+        ),
         ("Speichern <i></i>", "Save", (), "Save <i></i>"),
         ("Speichern<i></i>", "Save", (), "Save<i></i>"),
         ("v<sub>max</sub> ist neu", "vmax is new", (), "v<sub>max</sub> is new"),
