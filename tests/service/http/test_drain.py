@@ -96,7 +96,8 @@ async def test_a_request_that_was_not_yet_submitted_ends(service: Live) -> None:
     split = threading.Event()
     other = asyncio.ensure_future(service.app.state.parts.texts._threads.run("other", split.wait, PATIENCE))
     await asyncio.sleep(0)
-    request = asyncio.ensure_future(service.client.post("/translate", json=FIELDS))
+    long = " ".join(["das haus."] * 40)  # a short one needs no text thread
+    request = asyncio.ensure_future(service.client.post("/translate", json={**FIELDS, "q": long}))
     engine = service.app.state.parts.engine
     async with asyncio.timeout(PATIENCE):
         while not len(engine.dispatcher._sessions):
@@ -111,7 +112,7 @@ async def test_a_request_that_was_not_yet_submitted_ends(service: Live) -> None:
     assert not request.done()
     split.set()
     assert await other
-    assert (await request).json() == {"translatedText": "das haus"}
+    assert (await request).json() == {"translatedText": long}
     await service.serving
     assert not service.server.signalled_twice
 
