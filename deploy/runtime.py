@@ -13,7 +13,9 @@ from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search import Graphs
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.search.start import slots_of
+from tandem.service.bundles.loading import OpenBundle
 from tandem.service.engine import Backend
+from tandem.service.local import SENTENCES, LocalService, log_quietly
 from tandem.service.runtimes import Placement, open_graphs, resolve_device
 from tandem.service.telemetry.cgroups import usable_cores
 
@@ -65,6 +67,13 @@ class RuntimeOptions:
         return Backend(
             own.runtime, own.precision if own.runtime == "onnx" or own.device != "cpu" else "float32", own.device
         )
+
+    def local_service(self, opened: Sequence[OpenBundle], *, shortlist: bool) -> LocalService:
+        """The text service over bundles that are opened as these say; it logs what goes wrong only."""
+        log_quietly()
+        own = self.placed()
+        sentences = SENTENCES if own.device == "cpu" else own.max_batch_sentences
+        return LocalService(opened, shortlist=shortlist, batch_sentences=sentences)
 
     def processes(self, wanted: int) -> int:
         """How many processes decode where so many are wanted, 0 for one on each core; a GPU has enough of one."""

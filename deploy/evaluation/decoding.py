@@ -21,7 +21,6 @@ from tandem.models.search.shortlist import Shortlist
 from tandem.models.translation.rendering import Renderer
 from tandem.models.translation.translator import Column, translate_lines
 from tandem.service.bundles.loading import OpenBundle
-from tandem.service.local import SENTENCES, LocalService, log_quietly
 from tandem.service.translation.requests import TranslateTask
 
 _FIRST = 4  # segments, whose decoding is not timed
@@ -82,11 +81,9 @@ def translate_texts(
     if channel is not None:  # under a name of its own: it may be the same bundle's other direction
         channel = replace(channel, manifest=replace(channel.manifest, name=f"{bundle.manifest.name}-back"))
         opened.append(OpenBundle(channel, decoding.open_graphs(channel), decoding.backend))
-    log_quietly()
-    target, placed = bundle.manifest.target_language, decoding.placed()
-    sentences = SENTENCES if placed.device == "cpu" else placed.max_batch_sentences
-    name, beam_size, rerank = bundle.manifest.name, decoding.beam_size, channel is not None
-    with LocalService(opened, shortlist=shortlist, batch_sentences=sentences) as service, _bar(len(texts)) as advance:
+    name, target = bundle.manifest.name, bundle.manifest.target_language
+    beam_size, rerank = decoding.beam_size, channel is not None
+    with decoding.local_service(opened, shortlist=shortlist) as service, _bar(len(texts)) as advance:
 
         def answer(some: Sequence[str]) -> list[str]:
             task = TranslateTask(q=some, source=source, target=target, model=name, beam_size=beam_size, rerank=rerank)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -171,17 +172,11 @@ def _evaluate(
     if baseline not in names:
         raise ConfigError(f"--baseline must be one of {', '.join(names)}, but is {baseline!r}")
     channel = None if wanted.rerank is None else _channel(wanted.rerank, bundle, decoding)
-    named = files.languages
+    decode = partial(decode_system, languages=files.languages)
     # The shortlist first: where it is missing nothing else has been decoded.
-    listed = (
-        [decode_system(with_list, bundle, columns, decoding, languages=named, with_shortlist=True)]
-        if wanted.shortlist
-        else []
-    )
-    reranked = (
-        [] if channel is None else [decode_system(ranked, bundle, columns, decoding, languages=named, channel=channel)]
-    )
-    decoded = [decode_system(each, one, tests[each], decoding, languages=named) for each, one in bundles.items()]
+    listed = [decode(with_list, bundle, columns, decoding, with_shortlist=True)] if wanted.shortlist else []
+    reranked = [] if channel is None else [decode(ranked, bundle, columns, decoding, channel=channel)]
+    decoded = [decode(each, one, tests[each], decoding) for each, one in bundles.items()]
     found = {system.name: system for system in (*listed, *reranked, *decoded)} | further
     systems = {each: found[each] for each in names}
     task, sampling = bundle.manifest.task, Bootstrap(seed=SEED if wanted.seed is None else wanted.seed)

@@ -10,7 +10,6 @@ from tandem.models.bundle import Bundle
 from tandem.models.errors import DeviceLost, TandemError
 from tandem.models.search import Graphs
 from tandem.service.bundles.loading import OpenBundle
-from tandem.service.local import SENTENCES, LocalService, log_quietly
 from tandem.service.translation.requests import TranslateTask
 
 
@@ -24,10 +23,8 @@ class TextTranslator:
             graphs: its graphs.
             options: settled.
         """
-        log_quietly()
         opened = [OpenBundle(bundle, graphs, options.backend)]
-        sentences = SENTENCES if options.device == "cpu" else options.max_batch_sentences
-        self._service = LocalService(opened, shortlist=bool(options.shortlist), batch_sentences=sentences)
+        self._service = options.local_service(opened, shortlist=bool(options.shortlist))
         self._options, self._target = options, bundle.manifest.target_language
 
     def translate(self, rows: Sequence[Sequence[Field]]) -> list[Written]:

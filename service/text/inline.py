@@ -238,8 +238,8 @@ class _Writing:
             else:
                 start = self._after_space(max(place.start, done), span) if node.spaced[0] else max(place.start, done)
                 parts += [self._words(done, start), self._point(node, start)]
-                parts_words = node.role is Role.POINT and node.divides  # a space was put there for it
-                done = start + (parts_words and self.text[start : start + 1] == " ")
+                spaced = node.role is Role.POINT and node.divides  # a space was put there for it
+                done = start + (spaced and self.text[start : start + 1] == " ")
         return "".join([*parts, self._words(done, span.end)])
 
     def _after_space(self, place: int, span: Span) -> int:
