@@ -13,6 +13,8 @@ STRICT ?=
 # Processes that run the tests; those that share an expensive fixture stay in one.
 JOBS ?= 2
 PARALLEL = -n $(JOBS) --dist loadgroup --ignore=tests/docker
+# A test that hangs for so many seconds fails, with what every thread was at, and not the whole run without a word.
+HANGS = --timeout-method=thread --timeout
 # The interpreter that makes the environments; found if not given.
 PYTHON ?=
 # Arguments of the pip call that installs torch alone, for instance an index with the build for your machine.
@@ -75,12 +77,13 @@ install: $(READY) ## set up everything, torch included, into .venv
 
 .PHONY: test
 test: git $(READY) ## run the tests that are neither slow nor in need of a GPU or Docker
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not slow and not gpu and not docker" $(PARALLEL) $(ARGS)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "not slow and not gpu and not docker" $(PARALLEL) \
+		$(HANGS)=300 $(ARGS)
 
 .PHONY: test-slow
 test-slow: git $(READY) ## run the slow tests, and those of properties with many more examples
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m "(slow or hypothesis) and not gpu and not docker" \
-		--hypothesis-profile=slow $(PARALLEL) $(ARGS)
+		--hypothesis-profile=slow $(PARALLEL) $(HANGS)=3000 $(ARGS)
 
 .PHONY: test-gpu
 test-gpu: git $(READY) ## run the tests that need a GPU

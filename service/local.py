@@ -91,7 +91,7 @@ class LocalService:
         for one in opened:
             self.engine.add(one.bundle, one.graphs, one.backend, shortlist=shortlist)
         self.texts = TextService(self.engine, limits or LocalLimits())
-        self._closed = False
+        self._closed, self._closing = False, threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tandem-local", daemon=True)
         self.engine.start()
@@ -117,9 +117,10 @@ class LocalService:
 
     def close(self) -> None:
         """Let go of the bundles; what is being decoded is given up. A second call does nothing."""
-        if self._closed:
-            return
-        self._closed = True
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
         self.engine.stop(0.0)
         asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self.texts.close()
@@ -128,10 +129,11 @@ class LocalService:
         self._loop.close()
 
     def _wait(self, answer: Coroutine[Any, Any, T]) -> T:
-        if self._closed:
-            answer.close()
-            raise Draining
-        future = asyncio.run_coroutine_threadsafe(answer, self._loop)
+        with self._closing:  # what the loop is given before it is closed is given up, and nothing comes later
+            if self._closed:
+                answer.close()
+                raise Draining
+            future = asyncio.run_coroutine_threadsafe(answer, self._loop)
         try:
             return future.result()
         except CancelledError as error:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import subprocess
 import sys
 import sysconfig
 import time
 import zipfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +96,21 @@ def test_who_waits_is_told_where_it_is_closed() -> None:
     opened.close()
     with pytest.raises(Draining):
         opened.translate("Haus", source="de", target="en")
+
+
+def test_who_asks_while_it_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Translator(SHIPPED)
+    with ThreadPoolExecutor(1) as threads:
+
+        def submit(answer: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Future[Any]:
+            monkeypatch.undo()
+            threads.submit(opened.close)
+            time.sleep(0.2)  # closed in the meantime, if nothing holds it
+            return asyncio.run_coroutine_threadsafe(answer, loop)
+
+        monkeypatch.setattr("tandem.service.local.asyncio.run_coroutine_threadsafe", submit)
+        with pytest.raises(Draining):
+            opened.translate("Haus", source="de", target="en")
 
 
 def test_samples_are_drawn(translator: Translator) -> None:
