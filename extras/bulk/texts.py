@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import finalize
 
 from tandem.extras.bulk.lines import Field, LineFinding, Written
 from tandem.extras.bulk.options import BulkOptions
@@ -25,6 +26,7 @@ class TextTranslator:
         """
         opened = [OpenBundle(bundle, graphs, options.backend)]
         self._service = options.local_service(opened, shortlist=bool(options.shortlist))
+        finalize(self, self._service.close)  # its threads end with whoever forgets to close it
         self._options, self._target = options, bundle.manifest.target_language
 
     def translate(self, rows: Sequence[Sequence[Field]]) -> list[Written]:

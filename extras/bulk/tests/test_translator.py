@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +69,12 @@ def test_a_translator_travels(bundle: Path) -> None:
     assert data(other.translate_block(["das haus"])) == [b"das haus"]
     translator.close()
     assert data(translator.translate_block(["das haus"])) == [b"das haus"]
+
+
+def test_threads_end_with_who_forgets_to_close(bundle: Path) -> None:
+    before = set(threading.enumerate())
+    assert data(copier(bundle).translate_block(["das haus"])) == [b"das haus"]
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize(("bad", "kept"), [("keep", True), ("empty", False)])
