@@ -17,11 +17,10 @@ from tandem.models.search import Failed, OfflineDecoder, SearchOptions
 from tandem.models.search.offline import NBest
 from tandem.models.text import as_read
 from tandem.models.vocabulary import Vocabulary
-from tandem.service.bundles.backend import backend_of
 from tandem.service.bundles.loading import OpenBundle, find_bundles, unservable
 from tandem.service.local import LocalLimits, LocalService
 from tandem.service.ports import stage_readers
-from tandem.service.runtimes import Placement, open_graphs, resolve_device
+from tandem.service.runtimes import Placement, resolve_device
 from tandem.service.translation.requests import AUTO, DecodeRequest, SamplingOptions, SummarizeTask, TranslateTask
 from tandem.service.translation.results import DecodeResult, WrittenText
 
@@ -77,8 +76,9 @@ class Translator:
         """
         given = [bundles] if isinstance(bundles, str | PathLike) else bundles
         limits = LocalLimits(stages="bundle" if stages else "off")
+        placement = Placement(resolve_device(runtime, device))
         opened = [
-            _opened(folder, runtime, precision, resolve_device(runtime, device), threads)
+            OpenBundle.of(_read(folder, stages), runtime, precision, threads, placement)
             for folder in find_bundles([Path(path) for path in given])
         ]
         self._graphs = {one.bundle.manifest.name: one.graphs for one in opened}
@@ -220,13 +220,11 @@ class Translator:
         return targets[0]
 
 
-def _opened(folder: Path, runtime: str, precision: str, device: str, threads: int) -> OpenBundle:
-    bundle = Bundle.load(folder, readers=stage_readers())
+def _read(folder: Path, stages: bool) -> Bundle:
+    bundle = Bundle.load(folder, readers=stage_readers() if stages else None)
     if fault := unservable(bundle):
         raise BundleError(folder, [fault])
-    backend = backend_of(bundle, runtime, precision, device)
-    graphs = open_graphs(bundle, backend.runtime, backend.precision, threads, Placement(device))
-    return OpenBundle(bundle, graphs, backend)
+    return bundle
 
 
 def _checked(kind: type[DecodeRequest], options: dict[str, Any], n_best: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import structlog
 
@@ -58,6 +59,12 @@ class OpenBundle:
     bundle: Bundle
     graphs: Graphs
     backend: Backend
+
+    @classmethod
+    def of(cls, bundle: Bundle, runtime: str, precision: str, threads: int, placement: Placement) -> Self:
+        """Open a bundle's graphs. Raises as :func:`backend_of` and :func:`service.runtimes.open_graphs`."""
+        backend = backend_of(bundle, runtime, precision, placement.device)
+        return cls(bundle, open_graphs(bundle, backend.runtime, backend.precision, threads, placement), backend)
 
 
 def build_engine(settings: Settings) -> Engine:
@@ -133,11 +140,9 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     shortlist = bundle.shortlist if settings.shortlist else None
     bundle = replace(bundle, manifest=replace(bundle.manifest, name=folder.name), shortlist=shortlist)
     device = resolve_device(settings.runtime, settings.device)
-    backend = backend_of(bundle, settings.runtime, settings.precision, device)
     limits = settings.engine_options(device, memory_of(settings.runtime, device)).limits
     placement = Placement(device, limits.max_batch_sentences, settings.gpu_memory)
-    graphs = open_graphs(bundle, backend.runtime, backend.precision, settings.threads, placement)
-    return OpenBundle(bundle, graphs, backend)
+    return OpenBundle.of(bundle, settings.runtime, settings.precision, settings.threads, placement)
 
 
 def add_loaded(engine: Engine, loaded: OpenBundle) -> None:
