@@ -88,6 +88,13 @@ class CoreSettings(BaseSettings):
     gpu_memory: float = Field(
         default=0.9, gt=0, le=1, description="Share of a GPU's memory that this process may take."
     )
+    models_memory: int = Field(
+        default=0,
+        ge=0,
+        description="Megabytes that models may take together, by the size of their graphs' files; above that those that"
+        " were not used for longest are let go of, and opened again when they are asked for. 0 = any. With ONNX"
+        " Runtime.",
+    )
     pivot: bool = Field(
         default=True, description="Translate pairs that no model does through a third language, with two models."
     )
@@ -351,7 +358,8 @@ class CoreSettings(BaseSettings):
             bulk_handicap=self.bulk_handicap,
         )
         stall = max(_STALL, 2 * self.probe_timeout) if gpu else None
-        return EngineOptions(workers, self.cache_sentences, limits, stall)
+        bound = self.models_memory * 1_000_000 or None
+        return EngineOptions(workers, self.cache_sentences, limits, stall, bound)
 
 
 def _with_extras(core: type[CoreSettings]) -> type[CoreSettings]:

@@ -223,7 +223,9 @@ class ModelInfo(BaseModel):
     scores: list[dict[str, Any]] = Field(
         examples=[[{"metric": "BLEU", "value": 41.7, "test_set": "tatoeba-de-en/test"}]]
     )
-    state: Literal["ready", "draining"]
+    state: Literal["ready", "resting", "draining"] = Field(
+        description="resting = not in memory until it is asked for (`models_memory`); draining = being unloaded."
+    )
 
 
 class AbsentModel(BaseModel):

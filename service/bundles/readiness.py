@@ -78,6 +78,8 @@ class Readiness:
         last = engine.dispatcher.last_finished(name)
         if last is not None and engine.clock() - last < self._interval:
             return None
+        if engine.residency.resting(name):  # it has been proven, and a probe would take the place of one that is used
+            return None
         try:
             async with asyncio.timeout(bound):
                 await engine.decode([probe_job(bundle, engine.clock() + bound)])

@@ -246,6 +246,11 @@ class Dispatcher:
         with self._lock:
             return self._scheduler.retry_after()
 
+    def works_on(self, bundle: str) -> bool:
+        """Whether sentences of a bundle wait or run."""
+        with self._lock:
+            return bool(self._scheduler.tickets_of(bundle))
+
     def last_finished(self, bundle: str) -> float | None:
         """When a sentence of a bundle was last decoded, on ``clock``; None = never."""
         return self._last_finished.get(bundle)

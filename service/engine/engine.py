@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from tandem.models.bundle import Bundle
 from tandem.models.search import Batch, Graphs, start_batch
@@ -24,6 +24,7 @@ from tandem.service.engine.cache import ResultCache
 from tandem.service.engine.dispatcher import DecodedFuture, Dispatcher
 from tandem.service.engine.failures import UnknownModel
 from tandem.service.engine.jobs import BatchKey, Decoded, Job
+from tandem.service.engine.residency import Residency
 from tandem.service.engine.scheduler import Scheduler, SchedulerLimits
 from tandem.service.engine.stalls import StallWatch
 from tandem.service.engine.worker import BatchFactory, Worker
@@ -53,12 +54,15 @@ class EngineOptions:
         limits: of the queue and the batches.
         stall: seconds after which a call of a model that has not ended is one of a lost device; None = never, on a
             CPU, which may be slow but answers.
+        models_memory: bytes that the open graphs of all bundles may take together, as far as bundles are not at work;
+            None = any.
     """
 
     workers: int = 1
     cache_sentences: int = 0
     limits: SchedulerLimits = field(default_factory=SchedulerLimits)
     stall: float | None = None
+    models_memory: int | None = None
 
 
 class Engine:
@@ -74,6 +78,7 @@ class Engine:
         leaving: those that are being removed: work that has begun goes on, no other work finds them.
         aliases: which loaded bundle a name without a version stands for: ``{"de-en": "de-en@2"}``.
         backends: what each loaded bundle runs on, by the bundle's name.
+        residency: which bundles' graphs are in memory.
     """
 
     def __init__(self, options: EngineOptions | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -89,6 +94,7 @@ class Engine:
         self.leaving: Mapping[str, Bundle] = MappingProxyType({})
         self.aliases: Mapping[str, str] = MappingProxyType({})
         self.backends: Mapping[str, Backend] = MappingProxyType({})
+        self.residency = Residency(self.options.models_memory, self.dispatcher.works_on)
         self._aligning: set[str] = set()
         self._factories: dict[str, BatchFactory] = {}
         self._threads: list[threading.Thread] = []
@@ -111,7 +117,8 @@ class Engine:
         """
         name = bundle.manifest.name
         self.dispatcher.forget(name)
-        self._factories[name] = _factory(graphs, bundle.shortlist if shortlist else None)
+        self._factories[name] = self._noting(_factory(graphs, bundle.shortlist if shortlist else None))
+        self.residency.add(name, graphs)
         self._aligning.discard(name)
         if "align" in graphs.specs:
             self._aligning.add(name)
@@ -157,15 +164,29 @@ class Engine:
             self.hide(name)
         finished = self.dispatcher.let_go(name, timeout)
         self._factories.pop(name, None)
+        self.residency.forget(name)
         self._aligning.discard(name)
         self.backends = MappingProxyType({other: backend for other, backend in self.backends.items() if other != name})
         self.leaving = MappingProxyType({other: bundle for other, bundle in self.leaving.items() if other != name})
         self.dispatcher.forget(name)
         return finished
 
+    def _noting(self, start: BatchFactory) -> BatchFactory:
+        def noted(key: BatchKey) -> Batch:
+            self.residency.use(key.bundle)
+            return start(key)
+
+        return noted
+
     def _require(self, name: str) -> None:
         if name not in self.bundles:
             raise UnknownModel(f"no model named {name!r} is loaded; there are {', '.join(self.bundles)}")
+
+    def state_of(self, name: str) -> Literal["ready", "resting", "draining"]:
+        """Of a loaded bundle: in memory, let go of until it is asked for, or being removed."""
+        if self.dispatcher.draining or name in self.leaving:
+            return "draining"
+        return "resting" if self.residency.resting(name) else "ready"
 
     def aligns(self, bundle: str) -> bool:
         """Whether a loaded bundle's hypotheses can carry their attention (``SearchOptions.attention``)."""

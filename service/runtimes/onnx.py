@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ Device: TypeAlias = tuple[str, int]
 """Its kind, ``cpu`` or ``cuda``, and its number."""
 _AT_ONCE = ("encode", "step")
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
+_LIBRARY = ctypes.CDLL(None)
 _CPU_FLAGS = Path("/proc/cpuinfo")
 _FAILURE = re.compile(r"(?:CUDA failure|CUDA error|CUBLAS failure \d+:) (\w+)")
 # Errors of CUDA that every later call of the process returns too, as it documents them, and those of broken hardware:
@@ -49,7 +51,7 @@ class OnnxGraphs:
 
     The graphs of a bundle keep their weights in one external file, which the runtime maps into memory: its pages are
     shared by the sessions, and only what is repacked for the matrix kernels exists per session. What few requests
-    need (sampling, alignments) is opened when first used.
+    need (sampling, alignments) is opened when first used, and everything after ``rest``.
 
     Args:
         bundle: that holds the graphs.
@@ -81,6 +83,24 @@ class OnnxGraphs:
             if gone := _lost(self._device, error):
                 raise gone from error
             raise
+
+    @cached_property
+    def footprint(self) -> int:
+        """Bytes of the graphs' files, and about what their sessions take."""
+        folder = self._bundle.graph_path(self._precision, _AT_ONCE[0]).parent
+        return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is open."""
+        return not self._sessions
+
+    def rest(self) -> None:
+        """Let go of the sessions; those that run just now end first."""
+        with self._opening:
+            self._sessions = {}
+        if hasattr(_LIBRARY, "malloc_trim"):  # glibc keeps two thirds of what they took, for whom it may concern
+            _LIBRARY.malloc_trim(0)
 
     def _session(self, graph: str) -> _Session:
         with self._opening:

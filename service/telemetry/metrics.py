@@ -254,8 +254,7 @@ class _EngineCollector(Collector):
             "tandem_model", "1 for each model; 0 where its alias stands for another.", labels=labels
         )
         for name, backend in engine.backends.items():
-            state = "draining" if engine.dispatcher.draining or name in engine.leaving else "ready"
-            values = (name, alias_of(name), backend.runtime, backend.precision, state)
+            values = (name, alias_of(name), backend.runtime, backend.precision, engine.state_of(name))
             models.add_metric(values, float(name in current))
         return models
 

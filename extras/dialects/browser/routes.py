@@ -15,6 +15,7 @@ from tandem.extras.dialects.browser.schemas import (
     GoogleLanguage,
     GoogleLanguages,
     GoogleLanguagesReply,
+    GoogleQuery,
     GoogleReply,
     GoogleRequest,
     GoogleTranslation,
@@ -78,6 +79,14 @@ async def google(
         for one in answers
     ]
     return GoogleReply(data=GoogleTranslations(translations=found))
+
+
+@router.get("/language/translate/v2", response_model_exclude_none=True, responses=_GOOGLE)
+async def google_in_the_address(
+    request: Request, fields: Annotated[GoogleQuery, Query()], parts: PartsDep
+) -> GoogleReply:
+    """The same from the address, for a text that has room there."""
+    return await google(request, fields, parts)
 
 
 @router.get("/language/translate/v2/languages", response_model_exclude_none=True, responses=_GOOGLE)

@@ -31,6 +31,12 @@ class GoogleRequest(BrowserRequest):
     key: str | None = Field(default=None, description="A key; also read from the query string of a JSON request.")
 
 
+class GoogleQuery(GoogleRequest):
+    """Google's in a query string, where `q` may stand several times."""
+
+    q: Several
+
+
 class GoogleTranslation(BaseModel):
     """One text's."""
 

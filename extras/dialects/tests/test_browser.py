@@ -30,6 +30,10 @@ async def test_google_s_form(service: Served) -> None:
         "/language/translate/v2", data={"q": [TEXT, "das haus"], "target": "en", "source": "de"}
     )
     assert [found["translatedText"] for found in form.json()["data"]["translations"]] == [TEXT, "das haus"]
+    address = {"q": [TEXT, "das haus"], "target": "en", "source": "de", "key": "any", "model": "nmt"}
+    got = await service.client.get("/language/translate/v2", params=address)
+    assert got.status_code == 200, got.text
+    assert [found["translatedText"] for found in got.json()["data"]["translations"]] == [TEXT, "das haus"]
     listed = (await service.client.get("/language/translate/v2/languages?target=en")).json()
     assert {"language": "de", "name": "German"} in listed["data"]["languages"]
 
@@ -71,6 +75,9 @@ async def test_errors_have_the_shape_that_these_clients_know(
     assert reply.status_code == status
     fault = reply.json().get("error", reply.json())
     assert fault["code"] == status and fault["message"]
+    if path.startswith("/language"):
+        got = await service.client.get(path, params=body)
+        assert got.status_code == status and got.json()["error"].keys() == fault.keys()
 
 
 def test_keys_are_asked_for_where_the_server_does(keyed: Keyed) -> None:

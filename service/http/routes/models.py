@@ -35,7 +35,6 @@ async def models(parts: PartsDep) -> list[ModelInfo | AbsentModel]:
 def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
     manifest = bundle.manifest
     backend = engine.backends[manifest.name]
-    draining = engine.dispatcher.draining or manifest.name in engine.leaving
     return ModelInfo(
         name=manifest.name,
         alias=alias_of(manifest.name),
@@ -51,7 +50,7 @@ def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
         licence=manifest.licence,
         attribution=[corpus.attribution for corpus in manifest.training.corpora],
         scores=[{"metric": s.metric, "value": s.value, "test_set": s.test_set} for s in manifest.scores],
-        state="draining" if draining else "ready",
+        state=engine.state_of(manifest.name),
     )
 
 
