@@ -50,6 +50,25 @@ def test_texts_are_translated(translator: Translator) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "text", "kept"),
+    [
+        ("de", "en", "Gib ½ Tasse Zucker dazu.", "½"),
+        ("de", "en", "Herr Łukasz kommt aus Łódź.", "Łukasz Łódź"),
+        ("de", "en", "Der Wert α ist größer als β.", "α β"),
+        ("de", "en", "Frau Ñúñez wohnt hier.", "Ñúñez"),
+        ("en", "de", "The distance is 3½ miles.", "3½"),
+        ("fr", "en", "La résistance est de 50 Ω.", "50 Ω"),
+        ("en", "fr", "The screen is 24″ wide.", "24″"),
+    ],
+)
+def test_characters_that_models_hardly_know_come_back(
+    translator: Translator, source: str, target: str, text: str, kept: str
+) -> None:
+    written = translator.translate(text, source=source, target=target).text
+    assert all(part in written for part in kept.split()) and written != text
+
+
 def test_what_is_wrong_is_said_with_its_field(translator: Translator) -> None:
     for error, options in (
         (OptionError, {"source": "de"}),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Literal, TypeAlias
 
 from tandem.service.text.layout import is_translatable
@@ -31,16 +31,18 @@ _ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|u
 
 
 Fault: TypeAlias = Literal["characters", "signs", "numbers", "parts", "brackets", "words"]
-"""What a translation lacks, or has and its source does not: a broken character, a sign, a number of four digits or
-more, a part that comes back as it is, the other one of two brackets or quotation marks, or words at all."""
+"""What a translation lacks, or has and its source does not: a broken character, a sign or a letter that models hardly
+know, a number of four digits or more, a part that comes back as it is, the other one of two brackets or quotation
+marks, or words at all."""
 
 
-def find_faults(masked: Masked, written: str) -> tuple[Fault, ...]:
+def find_faults(masked: Masked, written: str, rare: Set[str] = frozenset()) -> tuple[Fault, ...]:
     """What is at fault in a translation.
 
     Args:
         masked: its source, with what is hidden in it and stands in the translation as its target.
         written: the translation.
+        rare: characters that the models have hardly read.
     """
     wanted = masked.target
     if written == wanted:
@@ -48,7 +50,7 @@ def find_faults(masked: Masked, written: str) -> tuple[Fault, ...]:
     kept = [one.target for one in masked.hidden if one.source == one.target]
     checks: dict[Fault, bool] = {
         "characters": written.count(BROKEN) > wanted.count(BROKEN),
-        "signs": bool(_lost_signs(wanted, written)) or _has_strange_signs(wanted, written),
+        "signs": bool(_lost_signs(wanted, written, rare)) or _has_strange_signs(wanted, written),
         "numbers": bool(_numbers(wanted) - _numbers(written)),
         "parts": any(wanted.count(part) != written.count(part) for part in {*kept} if len(part) > 1),
         "brackets": any(_is_balanced(wanted, one) and not _is_balanced(written, one) for one in _PAIRS),
@@ -57,12 +59,14 @@ def find_faults(masked: Masked, written: str) -> tuple[Fault, ...]:
     return tuple(fault for fault, found in checks.items() if found)
 
 
-def to_hide(masked: Masked, written: str, faults: Collection[Fault]) -> list[HiddenPlace]:
+def to_hide(masked: Masked, written: str, faults: Collection[Fault], rare: Set[str] = frozenset()) -> list[HiddenPlace]:
     """Places in a source, in order, that no model should read once more, as a translation lost what stands there."""
     found: list[Span] = []
     wanted = masked.target
-    if "signs" in faults and (lost := _lost_signs(wanted, written)):
-        found += _matches(f"[{re.escape(''.join(lost))}]+", masked.text)
+    if "signs" in faults and (lost := _lost_signs(wanted, written, rare)):
+        letters, signs = ("".join(sorted(one for one in lost if one.isalnum() is letter)) for letter in (True, False))
+        found += _matches(rf"(?=\w*[{letters}])\w+", masked.text) if letters else ()
+        found += _matches(rf"\d*[{re.escape(signs)}]+", masked.text) if signs else ()
     if "numbers" in faults:
         lost_numbers = _numbers(wanted) - _numbers(written)
         found += [Span(*match.span()) for match in _NUMBER.finditer(masked.text) if _digits(match[0]) in lost_numbers]
@@ -132,8 +136,12 @@ def _is_sign(character: str) -> bool:
     return character in _SIGNS or unicodedata.category(character) in ("So", "Sm", "Sc", "Cn", "Co")
 
 
-def _lost_signs(wanted: str, written: str) -> set[str]:
-    return {one for one in {*wanted} if _is_sign(one) and written.count(one) < wanted.count(one)}
+def _lost_signs(wanted: str, written: str, rare: Set[str]) -> set[str]:
+    lost = {one for one in {*wanted} if (one in rare or _is_sign(one)) and written.count(one) < wanted.count(one)}
+    quotes, left = ([one for one in text if one in _QUOTES] for text in (wanted, written))
+    if len(quotes) % 2 and len(left) < len(quotes):  # one that is no quotation mark, such as that of 24"
+        lost.update(quotes)
+    return lost
 
 
 def _has_strange_signs(wanted: str, written: str) -> bool:

@@ -24,6 +24,7 @@ _PRIVATE = "\ue000"  # no vocabulary has a piece for it
 # Marks that no text is without, and that each language writes in its own way: hidden they would stay as they are. Where
 # they are spelt in bytes, models have read many.
 _MARKS = frozenset(".,:;!?()/'\"-‐‑–—’‘‚‛“”„‟«»‹›…")
+_RARE_AT_HOME = frozenset("ëïÿ")  # of a few French words ("Noël", "maïs"), which other languages write without
 _WHOLE = re.compile(
     r"""[0-9\#*]\ufe0f?\u20e3                    # keycaps
       | \[{1,2}[\w.-]+\]{1,2}
@@ -39,10 +40,13 @@ class Alphabet:
 
     Attributes:
         spells: whether it spells others in bytes; else they are lost, and nothing is left of them.
+        rare: those that it has for themselves alone, in no piece with another character: models have hardly read them,
+            and write something else.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.spells = vocabulary.unk not in vocabulary.encode(_PRIVATE)
+        self.rare = _rare(vocabulary)
         self._known = lru_cache(_CACHED)(partial(_is_read, vocabulary))
         for character in map(chr, range(0x180)):
             self._known(character)
@@ -55,6 +59,18 @@ def _is_read(vocabulary: Vocabulary, character: str) -> bool:
     """Whether it is in a piece, is read as something that is or not at all, like a soft hyphen, or is a mark."""
     read = as_read(character)
     return not read or read in _MARKS or vocabulary.reads(read)
+
+
+def _rare(vocabulary: Vocabulary) -> frozenset[str]:
+    """Neither of ASCII nor marks, nor letters whose other case is in a piece, nor those of ``_RARE_AT_HOME``."""
+    pieces = [vocabulary.piece_of(token) for token in range(vocabulary.size)]
+    together = {character for piece in pieces if len(piece) > 1 for character in piece}
+    alone = {piece for piece in pieces if len(piece) == 1} - together - _MARKS
+    return frozenset(
+        one
+        for one in alone
+        if not one.isascii() and together.isdisjoint((one.lower(), one.upper())) and one.lower() not in _RARE_AT_HOME
+    )
 
 
 def find_foreign(sentence: Masked, alphabets: Sequence[Alphabet]) -> list[HiddenPlace]:

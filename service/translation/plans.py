@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -65,6 +65,11 @@ class Plan:
     def model(self) -> ServedModel:
         """Decodes them."""
         return self.route.model
+
+    @property
+    def rare(self) -> Set[str]:
+        """Characters that one of the models has hardly read."""
+        return frozenset().union(*(model.alphabet.rare for model in self.route.models))
 
     @property
     def writer(self) -> ServedModel:

@@ -51,10 +51,17 @@ def test_what_is_at_fault(source: str, written: str, faults: list[str]) -> None:
         ("Haus (alt)", "house (old", ["(", ")"]),
         ("Das Haús ist alt", "The \ufffd is old", ["Haús"]),
         ("Das Haus", "...", []),
+        ("Łukasz aus Łódź", "Śukasz of Łódź", ["Łukasz", "Łódź"]),
+        ("Łukasz aus Łódź", "Łukasz of Łódź", []),
+        ("3½ km, ½ Tasse", "30 km, a cup", ["3½", "½"]),
+        ('24" breit', "24 wide", ['24"']),
+        ('Der 24" breite „Schirm“', 'The 24" wide "screen"', []),
+        ("Haus • 24 §", "house", ["•", "§"]),
     ],
 )
 def test_what_is_lost_is_hidden_next(source: str, written: str, hidden: list[str]) -> None:
-    places = to_hide(masked(source), written, find_faults(masked(source), written))
+    rare = {*"½Łź"}
+    places = to_hide(masked(source), written, find_faults(masked(source), written, rare), rare)
     assert [part.source for _, part in places] == hidden
 
 

@@ -6,11 +6,13 @@ from itertools import pairwise
 
 import pytest
 
+from tandem.models.bundle import Bundle
 from tandem.models.vocabulary import WordVocabulary
 from tandem.service.text.foreign import Alphabet, find_foreign
 from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.spans import Span
 from tests.service.support import tiny_vocabulary
+from tests.shipped import SHIPPED
 
 TINY = Alphabet(tiny_vocabulary())
 CYRILLIC = Alphabet(WordVocabulary(["привет", "мир"]))
@@ -21,6 +23,12 @@ def found(text: str, *alphabets: Alphabet) -> list[str]:
     assert all(text[span.start : span.end] == part.target and not part.asked for span, part in places)
     assert all(before.end < after.start for (before, _), (after, _) in pairwise(places))
     return [part.source for _, part in places]
+
+
+def test_what_stands_in_no_longer_piece_is_rare() -> None:
+    rare = Alphabet(Bundle.load(SHIPPED).source_vocabularies[0]).rare
+    assert {*"½ΩαŁźñø″²"} <= rare
+    assert rare.isdisjoint("aZ5äßÄéçœŒÀëï„«–’$%")
 
 
 @pytest.mark.parametrize(
