@@ -1,7 +1,7 @@
 """Tags and emphasis in a plain text: pairs on one line are inline markup, as in HTML; whatever else stays text.
 
-Strings of applications have ``<b>``, ``<1>`` and ``**`` in them though nobody calls them HTML: entities are none here,
-nothing is escaped, and a tag without its counterpart is a placeholder.
+Strings of applications and posts have ``<b>``, ``<1>``, ``[b]`` and ``**`` in them though nobody calls them HTML:
+entities are none here, nothing is escaped, and a tag without its counterpart is a placeholder.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tandem.service.text.spans import Span
 
 _TAG = re.compile(
     r"""<(?P<end>/)?(?P<name>[A-Za-z][\w:.-]{0,100}|\d{1,3})(?:\s[^<>\n]{0,500})?(?<!/)>
+      | \[(?P<code_end>/)?(?P<code>[A-Za-z]{1,20})(?:=[^\[\]\n]{0,500})?\]  # BBCode
       | (?<![\w*_~])(?P<opening>\*{1,3}|~~|_)(?![\s*|_~])
       | (?<![\s*|_~])(?P<closing>\*{1,3}|~~|_)(?![\w*_~])
       | \n""",
@@ -37,7 +38,7 @@ def read_tags(text: str, protected: Sequence[Span] = ()) -> HtmlDocument | None:
     pairs = _pairs(text)
     if 0 < len(pairs) <= MOST_INLINE:
         taken = [*protected, *(span for span, _ in find_families(text, _INSIDE))]
-        pairs = [pair for pair in pairs if not any(_overlap(tag, span) for tag in pair for span in taken)]
+        pairs = [pair for pair in pairs if not any(_breaks(span, tag) for tag in pair for span in taken)]
     if not 0 < len(pairs) <= MOST_INLINE:
         return None
     builder, done = BlockBuilder(xml=True), 0
@@ -55,10 +56,11 @@ def _pairs(text: str) -> list[tuple[Span, Span]]:
     found: list[tuple[Span, Span]] = []
     begun: list[tuple[str, Span]] = []
     for match in _TAG.finditer(text):
-        name, span = match["name"] or match["opening"] or match["closing"], Span(*match.span())
+        name = match["name"] or (match["code"] and f"[{match['code']}]") or match["opening"] or match["closing"]
+        span, ends = Span(*match.span()), match["end"] or match["code_end"] or match["closing"]
         if match[0] == "\n":
             begun = []
-        elif match["opening"] or (match["name"] and not match["end"]):
+        elif not ends:
             begun.append((name, span))
         elif name in [one for one, _ in begun[-_DEEPEST:]]:
             while (begin := begun.pop())[0] != name:
@@ -67,5 +69,6 @@ def _pairs(text: str) -> list[tuple[Span, Span]]:
     return found
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
+def _breaks(kept: Span, tag: Span) -> bool:
+    """Whether a part that is kept overlaps a tag, other than as an address within it."""
+    return kept.start < tag.end and tag.start < kept.end and not (tag.start < kept.start and kept.end < tag.end)

@@ -25,6 +25,8 @@ def block_of(text: str) -> MarkupBlock | None:
         ("das <1>haus</1> ist <0>alt</0>", "das haus ist alt"),
         ("das **haus** ist *alt* und ~~neu~~ und _gut_", "das haus ist alt und neu und gut"),
         ("**das <i>haus</i>** ist", "das haus ist"),
+        ("[b]das[/b] [url=https://a.de/b?c=d]haus[/url] [quote=Anna]ist[/quote]", "das haus ist"),
+        ("[b]das <b>haus[/b] ist</b>", "das <b>haus ist</b>"),
         ('<a href="x?a=1&b=2">a & b</a> &lt;', "a & b &lt;"),  # entities are none
         ("<b>das</b> <i>haus", "das <i>haus"),
         ("<b>das <i>haus</b> ist</i>", "das <i>haus ist</i>"),
@@ -48,6 +50,7 @@ def test_pairs_are_markup(text: str, read: str) -> None:
         "Hallo *|FNAME|*, `<b>so</b>` und `*so*`",
         "snake_case_name und a*b*c, __init__",
         "List<String> und </b>",
+        "siehe [1] und [a], [b]das haus, [*] und [/b",
     ],
 )
 def test_what_is_no_pair_is_text(text: str) -> None:
@@ -58,6 +61,9 @@ def test_protected_tags_are_no_markup() -> None:
     text = "<b>das</b> <i>haus</i>"
     document = read_tags(text, [Span(0, 3), Span(6, 10)])
     assert document is not None and document.blocks[0].text == "<b>das</b> haus"
+    text = '<a href="https://a.de">das</a> haus'
+    document = read_tags(text, [Span(9, 21)])  # an address within a tag is a part of it
+    assert document is not None and document.blocks[0].text == "das haus"
 
 
 def test_tags_go_to_the_words_of_theirs_and_nothing_is_escaped() -> None:
@@ -67,7 +73,13 @@ def test_tags_go_to_the_words_of_theirs_and_nothing_is_escaped() -> None:
     assert block.render("the house old & my dog", pairs) == "the house *old* & <b>my</b> dog"
 
 
-@given(st.lists(st.sampled_from(["<b>", "</b>", "<i x='1'>", "</i>", "*", "**", "_", " ", "haus", "&", "\n", "~~"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<b>", "</b>", "<i x='1'>", "</i>", "[b]", "[/b]", "*", "**", "_", " ", "haus", "&", "\n", "~~"]
+        )
+    )
+)
 def test_any_tags_come_back_from_a_translation(parts: list[str]) -> None:
     """Whatever is translated, each pair once, its start before its end."""
     text = "".join(parts)
