@@ -9,9 +9,12 @@ find them.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain, pairwise
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it import rules_inline as rules
@@ -47,6 +50,11 @@ _LINE = re.compile(
 )
 """Lines of dialects: alerts, tags of site generators, notes and tabs of MkDocs; what begins a definition."""
 _TITLES = ("alert", "note", "tab")
+_HOLDS = re.compile(r"(?:!!!|\?\?\?\+?)[ ]+[\w-]|===[!+]?[ ]+\"")
+_INDENT = " " * 4
+_FRAGMENT = re.compile(r"(\]\(#|\bhref=[\"']#)([^\s()\"'#]+)")
+_ATTRIBUTES = re.compile(r"\{[^{}]*\}\s*$")
+_SHOWN = ("text", "code_inline")  # of a heading, in its anchor
 _BREAK = re.compile(r"\\?\n|<br\s*/?>", re.IGNORECASE)
 _FORMULA = re.compile(r"\$\$[^$]*\$\$\s*")  # on lines of its own
 _SPECIAL = r"[\\`*]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|\](?=[(\[:])|~(?=~)|&(?=#?\w+;)"
@@ -67,8 +75,42 @@ def _document(source: SourceFile) -> tuple[Text, Parts]:
     return text, tuple(_parts(text.characters))
 
 
-read, write = text_format(_document)
+def _follow_headings(old: str, new: str) -> str:
+    """Links within a page go where its headings are now: their anchors are made of their texts."""
+    pairs = chain.from_iterable(zip(_anchors(old, slug), _anchors(new, slug), strict=False) for slug in _SLUGS)
+    moved = {was: now for was, now in pairs if was != now}
+    return _FRAGMENT.sub(lambda match: f"{match[1]}{moved.get(unquote(match[2]), match[2])}", new)
+
+
+read, write = text_format(_document, finish=_follow_headings)
 """The page with its texts translated, a paragraph on one line where it changed."""
+
+
+def _anchors(characters: str, slug: Callable[[str], str]) -> list[str]:
+    """The anchor of each heading, in order."""
+    tokens = MarkdownIt("commonmark").parse(_without_front(characters)[1])
+    headings = [inline for one, inline in pairwise(tokens) if one.type == "heading_open"]
+    shown = ("".join(part.content for part in one.children or () if part.type in _SHOWN) for one in headings)
+    found: list[str] = []
+    seen: Counter[str] = Counter()
+    for text in shown:
+        anchor = slug(_ATTRIBUTES.sub("", text).strip())
+        found.append(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return found
+
+
+def _github_slug(text: str) -> str:
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+
+
+def _ascii_slug(text: str) -> str:
+    """Python-Markdown's, which MkDocs has."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+_SLUGS = (_ascii_slug, _github_slug)
 
 
 def _parser() -> MarkdownIt:
@@ -99,16 +141,33 @@ def _noting(rule: Rule) -> Rule:
     return noted
 
 
-def _parts(characters: str) -> Iterator[Part]:
+def _without_front(characters: str) -> tuple[int, str]:
+    """A page behind its front matter, and where that is."""
     front = _FRONT.match(characters)
     start = front.end() if front else 0
+    return start, characters[start:]
+
+
+def _flat(lines: Sequence[str]) -> Iterator[str]:
+    """Lines without the indentation of what notes and tabs of MkDocs hold, which is no code."""
+    depth = 0
+    for line in lines:
+        while depth and line.strip() and not line.startswith(depth * _INDENT):
+            depth -= 1
+        flat = line[len(depth * _INDENT) :]
+        yield flat
+        depth += _HOLDS.match(flat) is not None
+
+
+def _parts(characters: str) -> Iterator[Part]:
     parser, environment = _parser(), {}  # type: tuple[MarkdownIt, dict[str, object]]
-    lines = characters[start:].split("\n")
+    start, page = _without_front(characters)
+    lines = page.split("\n")
     starts = [start]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     done, kind = 0, ""
-    for token in parser.parse(characters[start:], environment):
+    for token in parser.parse("\n".join(_flat(lines)), environment):
         kind = token.type if token.type in _WRITTEN else kind
         if token.type != "inline" or not token.map:
             continue

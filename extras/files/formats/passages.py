@@ -252,13 +252,16 @@ def rendered(parts: Iterable[Part], following: Following, limit: int) -> str:
 
 
 def text_format(
-    document: Callable[[SourceFile], tuple[Text, Parts]], errors: str = "strict"
+    document: Callable[[SourceFile], tuple[Text, Parts]],
+    errors: str = "strict",
+    finish: Callable[[str, str], str] = lambda old, new: new,
 ) -> tuple[Reading, Writing]:
     """The two functions of a format whose files are text: ``read`` and ``write`` (see ``Format``).
 
     Args:
         document: a file's text, and its parts in order. Raises FileRefused.
         errors: what becomes of characters that the file's encoding lacks: see ``bytes_of``.
+        finish: from the old text and the new one: the new one as it is written.
     """
 
     def read(source: SourceFile) -> Iterator[Segment]:
@@ -269,7 +272,8 @@ def text_format(
         remaining, limit = iter(translations), source.bounds.markup_characters
         new = (rendered([part], lambda: next(remaining), limit) for part in parts)
         old = (part if isinstance(part, str) else part.raw or "" for part in parts)
-        result.write_bytes(text.bytes_of(text.with_ends(zip(old, new, strict=True)), errors))
+        whole = finish(text.characters, text.with_ends(zip(old, new, strict=True)))
+        result.write_bytes(text.bytes_of(whole, errors))
 
     return read, write
 

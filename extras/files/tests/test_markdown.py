@@ -22,6 +22,12 @@ from tandem.extras.files.tests.test_formats import in_capitals
         ('!!! note "das haus"\n    der hund\n', ["das haus", "der hund"]),
         ("??? warning\n    der hund\n", ["der hund"]),
         ('=== "der reiter"\n\ntext\n', ["der reiter", "text"]),
+        (
+            '=== "a"\n\n    der hund\n\n    ??? tip\n\n        die katze\n\n    x\n\ny\n',
+            ["a", "der hund", "die katze", "x", "y"],
+        ),
+        ('=== "a"\n\n        so.bleibt()\n\n    b\n', ["a", "b"]),
+        ("!!! note\n\n    ```\n    so\n    ```\n\n    | a |\n    |---|\n    | b |\n", ["a", "b"]),
         ("## das haus {#haus .x}\n", ["das haus"]),
         ("{{< note >}}\nder hund\n{{< /note >}}\n", ["der hund"]),
         ("{% hint %}\nder hund\n{% endhint %}\n", ["der hund"]),
@@ -38,6 +44,21 @@ def test_texts_and_what_stands_between_them(tmp_path: Path, page: str, texts: li
     new = in_capitals(tmp_path, "md", page.encode()).decode()
     joined = page.lower().replace("hund\n> bellt", "hund bellt").replace("hund\n    bellt", "hund bellt")
     assert new.lower() == joined or texts is None
+
+
+def test_links_within_a_page_follow_its_headings(tmp_path: Path) -> None:
+    page = "- [a](#das-haus) [b](#das-haus-1) [c](#uber-uns) [d](#über-uns) [e](#%C3%BCber-uns) [f](#anderswo)\n"
+    page += "\n# Das Haus\n\n## Über *uns*!\n\n## Das Haus\n\n<a href='#das-haus'>x</a> [g](b.md#das-haus)\n"
+    texts = [
+        one.text.replace("Das Haus", "The House").replace("Über", "About")
+        for one in segments(tmp_path, "md", page.encode())
+    ]
+    new = translated(tmp_path, "md", page.encode(), texts).decode()
+    assert new.splitlines()[0] == (
+        "- [a](#the-house) [b](#the-house-1) [c](#about-uns) [d](#about-uns) [e](#about-uns) [f](#anderswo)"
+    )
+    assert "href='#the-house'" in new and "b.md#das-haus" in new
+    assert translated(tmp_path, "md", page.encode()).decode() == page
 
 
 def test_signs_of_dialects_stay_as_they_are(tmp_path: Path) -> None:
