@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, zip_longest
+from itertools import accumulate, chain, zip_longest
 
 from tandem.extras.files.formats.passages import Part, Passage, pieces_of
 from tandem.extras.files.formats.txt import one_line
@@ -13,6 +13,7 @@ from tandem.extras.files.formats.txt import one_line
 _SPEAKER = re.compile(r"^(?:<[^<>]*>)?\s*(?:[-–—‐]|>>|[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:)")
 _NAME = re.compile(r"\s*(?:>>+\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:(?!\S)\s*)?")  # of who speaks, which stays
 _LINE_END = re.compile(r"(\n|[ \t]*<br\s*/?>[ \t]*)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?:<[^<>]*>)*$")
 _WORD = re.compile(r"(?:<[^<>]*>|[^\s<]|<)+")
 
 
@@ -48,20 +49,25 @@ def cue_parts(
 
 
 def _broken(text: str, ends: Sequence[str], tags: re.Pattern[str]) -> str:
-    """A text on lines of about the same length, broken at spaces outside of tags, with at most these ends of lines."""
-    lines = len(ends) + 1
+    """A text on lines of about the same length, with at most these ends of lines.
+
+    Lines break at spaces outside of tags: at the end of a sentence where it is nearer than half a line, else where
+    their lengths are most alike.
+    """
     words = _WORD.findall(text)
-    widths = [len(tags.sub("", word)) for word in words]
-    whole = sum(widths) + len(words) - 1
-    broken, width, done = [], 0, 0
-    for word, own in zip(words, widths, strict=True):
-        step = own + 1
-        border = whole * (done + 1) / lines
-        if width and done + 1 < lines and width + step / 2 > border:
-            broken.append(ends[done])
-            done += 1
-        elif width:
-            broken.append(" ")
-        broken.append(word)
-        width += step
-    return "".join(broken)
+    widths = list(accumulate(len(tags.sub("", word)) + 1 for word in words))
+    line = (widths[-1] if widths else 0) / (len(ends) + 1)
+    spaces = [" "] * (len(words) - 1)
+    begin = 0
+    for number, end in enumerate(ends, 1):
+        places = range(begin, len(spaces))
+        if not places:
+            break
+        found = min(places, key=lambda place: _far(words[place], widths[place] - line * number, line))
+        spaces[found], begin = end, found + 1
+    return "".join(chain.from_iterable(zip_longest(words, spaces, fillvalue="")))
+
+
+def _far(word: str, distance: float, line: float) -> float:
+    """How far a word's end is from where a line should end."""
+    return abs(distance) - (line / 2 if _SENTENCE_END.search(word) else 0)

@@ -113,6 +113,21 @@ def test_subtitles_keep_numbers_times_positions_lines_and_tags(tmp_path: Path) -
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("new", "lines"),
+    [
+        ("good morning. how are you doing?", ["good morning.", "how are you doing?"]),
+        ("no. i have seen him there all day.", ["no. i have seen", "him there all day."]),
+        ("one two three four", ["one two", "three four"]),
+        ("word", ["word"]),
+    ],
+)
+def test_subtitles_break_where_a_sentence_ends_if_that_is_near(tmp_path: Path, new: str, lines: list[str]) -> None:
+    head = "1\n00:00:01,000 --> 00:00:02,000\n"
+    written = translated(tmp_path, "srt", f"{head}guten morgen.\nwie geht es?\n".encode(), [new])
+    assert written.decode() == "\n".join([f"{head}{lines[0]}", *lines[1:], ""])
+
+
 def test_a_translation_cannot_add_a_subtitle(tmp_path: Path) -> None:
     content = b"1\n00:00:01,000 --> 00:00:02,000\nein wort\n"
     new = translated(tmp_path, "srt", content, ["x\n\n2\n00:00:05,000 --> 00:00:06,000\ny"])
