@@ -22,8 +22,10 @@ BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 # run of them that is out of order, and it holds the interpreter meanwhile.
 _MARKS = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x1F000)))) + "\u0f73\u0f75\u0f81"
 _LONG_RUN = re.compile(f"[{_MARKS}]{{32,}}")
-# What says only where a line may break, and which way text runs, and the hyphen at which no line may.
+# What says only where a line may break, and which way text runs, the hyphen at which no line may, and ligatures, which
+# PDFs give for letters.
 _UNREAD = dict.fromkeys(map(ord, "\u00ad\u061c\u200b\u200e\u200f\u2060" + BIDI)) | {0x2011: "-"}
+_UNREAD |= {ligature: unicodedata.normalize("NFKC", chr(ligature)) for ligature in range(0xFB00, 0xFB07)}
 
 
 def normalise(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.models.text import normalise
+from tandem.models.text import as_read, normalise
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,7 @@ def test_is_a_fixed_point_in_nfc_that_encodes(text: str) -> None:
         "Cs",
     }
     once.encode("utf-8")
+
+
+def test_ligatures_are_read_as_their_letters() -> None:
+    assert as_read("Oﬃce, Eﬀekt, ﬁn, ﬂ, ﬅ, ﬆ") == "Office, Effekt, fin, fl, st, st"
