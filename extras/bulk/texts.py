@@ -26,7 +26,7 @@ class TextTranslator:
         """
         opened = [OpenBundle(bundle, graphs, options.backend)]
         self._service = options.local_service(opened, shortlist=bool(options.shortlist))
-        finalize(self, self._service.close)  # its threads end with whoever forgets to close it
+        finalize(self, self._service.close).atexit = False  # its threads end with whoever forgets to close it
         self._options, self._target = options, bundle.manifest.target_language
 
     def translate(self, rows: Sequence[Sequence[Field]]) -> list[Written]:
