@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tandem.models.architectures.registry import build_model
 from tandem.models.config import load_dataclass, to_mapping
 from tandem.models.errors import CheckpointError, ConfigError
 from tandem.models.folders import write_text
@@ -15,6 +14,7 @@ from tandem.service.runtimes.torch import device_search
 from tandem.training.checkpoint import load_into, load_model_tensors, read_progress
 from tandem.training.data.summary import PreparedSummary
 from tandem.training.loop.resuming import check_recipe
+from tandem.training.loop.trainable import trainable_model
 from tandem.training.loop.trainer import Run, is_over
 from tandem.training.loop.validation import DecodedText, TextValidator
 from tandem.training.recipe import Recipe
@@ -70,7 +70,7 @@ def measured_outcome(folder: Path, recipe: Recipe, data: Path, device: str) -> O
     value = progress.best or 0.0
     texts: Mapping[str, DecodedText] = {}
     if recipe.training.validation_sentences:
-        model = build_model(recipe.architecture, recipe.prepared_config(PreparedSummary.load(data)))
+        model = trainable_model(recipe, recipe.prepared_config(PreparedSummary.load(data)))
         load_into(model, load_model_tensors(best), str(best))
         texts = TextValidator(recipe, data, device_search("cuda")).decode(model.to(device).eval())
     outcome = Outcome(progress.update, -value if recipe.training.metric == "loss" else value, texts)

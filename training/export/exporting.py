@@ -13,7 +13,6 @@ from typing import Annotated
 import torch
 import typer
 
-from tandem.models.architectures.registry import build_model
 from tandem.models.bundle import MANIFEST, Bundle
 from tandem.models.command import BundleFolder, ReplaceBundle, Without, report
 from tandem.models.errors import CheckpointError, ConfigError
@@ -34,6 +33,7 @@ from tandem.training.export.extending import (
     read_training_text,
 )
 from tandem.training.loop.resuming import check_vocabularies
+from tandem.training.loop.trainable import trainable_model
 from tandem.training.loop.trainer import Run
 from tandem.training.recipe import Recipe, recipe_from_mapping, recipe_mapping, set_recipe
 
@@ -213,7 +213,7 @@ def _model(chosen: list[Path], recipe: Recipe, data: Path, start: Path | None) -
         check_vocabularies(path, data)
     config = recipe.prepared_config(PreparedSummary.load(data))
     torch.manual_seed(0)
-    model = build_model(recipe.architecture, config)
+    model = trainable_model(recipe, config)
     load_into(model, average_checkpoints(chosen), str(chosen[-1]))
     mixed = recipe.training.start_share
     _mix_in(model, data, chosen_start(recipe.start if mixed else "", start), mixed)

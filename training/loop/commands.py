@@ -309,6 +309,11 @@ def _say_precision(trainer: Trainer) -> None:
 def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
     """Begin from a bundle, or with the weights that the model has."""
     bundle = None if start is None else start_bundle(start, trainer.data, trainer.model.config)
+    if bundle is None and trainer.recipe.training.adapter_rank:
+        raise ConfigError(
+            "training adapter_rank is for fine-tuning: name the bundle to begin from with --from, or as start in the"
+            " recipe, or leave adapter_rank out"
+        )
     if bundle is not None:
         tensors = {name: torch.from_numpy(array.copy()) for name, array in bundle.weights().items()}
         trainer.initialise_from(tensors, str(start))

@@ -21,7 +21,6 @@ import torch
 
 from tandem.models.architectures.layers.linear import unfolded
 from tandem.models.architectures.protocol import Seq2SeqModel
-from tandem.models.architectures.registry import build_model
 from tandem.models.errors import DecodingError
 from tandem.models.steps.loading import model_tensors
 from tandem.training.checkpoint import (
@@ -56,9 +55,10 @@ from tandem.training.loop.resuming import (
 )
 from tandem.training.loop.selection import training_selection
 from tandem.training.loop.stepping import Stepper
+from tandem.training.loop.trainable import trainable_model
 from tandem.training.loop.validation import Validated
+from tandem.training.optimisation.adapters import with_adapters
 from tandem.training.optimisation.determinism import determinism
-from tandem.training.optimisation.freezing import freeze
 from tandem.training.optimisation.optim import divisions, learning_rate, spent
 from tandem.training.optimisation.precision import chosen, float32_products
 from tandem.training.parallel import Processes
@@ -158,8 +158,7 @@ class Trainer:
         self.valid_data = PreparedData.open(data, "valid")
         config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
-        self.model = build_model(recipe.architecture, config).to(processes.device)
-        freeze(self.model, recipe.training.freeze)
+        self.model = trainable_model(recipe, config).to(processes.device)
         selection = training_selection(self.train_data, data, recipe.training)
         self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
@@ -176,7 +175,7 @@ class Trainer:
 
     def initialise_from(self, tensors: Mapping[str, torch.Tensor], where: str) -> None:
         """Start from given weights, folded or not, instead of random ones (``--from``)."""
-        load_into(self.model, unfolded(tensors, model_tensors(self.model)), where)
+        load_into(self.model, with_adapters(unfolded(tensors, model_tensors(self.model)), self.model), where)
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint, on any number of processes; false where there is none.

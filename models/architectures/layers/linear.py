@@ -15,6 +15,27 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
+class LowRank(nn.Module):
+    """``alpha / r * B A``, outputs x inputs: what fine-tuning adds to a weight that stays (Hu et al. 2022, equation 3).
+
+    A is drawn from a normal distribution, and B is zero, so that at first nothing is added.
+
+    Args:
+        inputs, outputs: of the weight.
+        rank: r.
+        alpha: see above.
+    """
+
+    def __init__(self, inputs: int, outputs: int, rank: int, alpha: float) -> None:
+        super().__init__()
+        self.down = nn.Parameter(torch.randn(rank, inputs) / math.sqrt(inputs))
+        self.up = nn.Parameter(torch.zeros(outputs, rank))
+        self._scale = alpha / rank
+
+    def forward(self) -> Tensor:
+        return self._scale * self.up @ self.down
+
+
 class Linear(nn.Module):
     """``y = x W^T + b``, W optionally written as ``g v / |v|`` per output (Salimans and Kingma 2016).
 
@@ -23,13 +44,19 @@ class Linear(nn.Module):
         outputs: width of y.
         bias: whether b exists.
         weight_norm: whether W has a separate gain; :meth:`fold` removes it.
+
+    Attributes:
+        adapter: what is added to W; None = nothing. :meth:`fold` removes it, too.
     """
+
+    adapter: LowRank | None
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool = True, weight_norm: bool = False) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
         self.gain = nn.Parameter(torch.ones(outputs)) if weight_norm else None
+        self.adapter = None
         self.init_xavier()
 
     def init_xavier(self) -> None:
@@ -49,17 +76,16 @@ class Linear(nn.Module):
 
     def effective_weight(self) -> Tensor:
         """W, outputs x inputs."""
-        if self.gain is None:
-            return self.weight
         # What torch.nn.utils.weight_norm calls: gradients in one pass, where separate operations take four.
-        return torch._weight_norm(self.weight, self.gain[:, None], 0)
+        weight = self.weight if self.gain is None else torch._weight_norm(self.weight, self.gain[:, None], 0)
+        return weight if self.adapter is None else weight + self.adapter()
 
     def fold(self) -> None:
-        """Write the gain into the weight."""
-        if self.gain is not None:
+        """Write the gain and what is added into the weight."""
+        if self.gain is not None or self.adapter is not None:
             with torch.no_grad():
                 self.weight.copy_(self.effective_weight())
-            self.gain = None
+            self.gain = self.adapter = None
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self.effective_weight(), self.bias)

@@ -84,8 +84,9 @@ class Gru(nn.Module):
         """
         inputs, maps = self.cell.inputs, self.cell.recurrent_maps
         assert inputs.bias is not None
-        recurrent_GD = maps[0].weight if len(maps) == 1 else torch.cat([one.weight for one in maps])
-        weights = (inputs.weight, recurrent_GD, inputs.bias)
+        recurrent = [one.effective_weight() for one in maps]
+        recurrent_GD = recurrent[0] if len(recurrent) == 1 else torch.cat(recurrent)
+        weights = (inputs.effective_weight(), recurrent_GD, inputs.bias)
         after = len(maps) == 1
         if torch.compiler.is_exporting():
             exported: tuple[Tensor, Tensor] = torch.ops.tandem.gru(x_BSC, lengths_B, *weights, self.reverse, after)

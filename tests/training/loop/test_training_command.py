@@ -209,6 +209,15 @@ def test_given_vocabularies_are_not_trained_from_random_weights_unasked(
     assert "trained after update 4" in succeeds("train", written(updates=4), "--run", run, "--resume")
 
 
+def test_adapters_need_a_bundle_to_begin_from(run: Path, written: Written, start: Path) -> None:
+    recipe = written(adapter_rank=2)
+    said = fails("train", recipe, "--run", run, status=2)
+    assert "adapter_rank is for fine-tuning: name the bundle to begin from with --from" in said
+    assert " frozen)" in succeeds("train", recipe, "--run", run, "--from", start)
+    newest = Run(run).newest
+    assert newest is not None and any(name.endswith(".adapter.up") for name in weights(newest))
+
+
 def test_a_second_training_in_a_folder_is_refused(run: Path, written: Written) -> None:
     with only_one(run):
         before = contents(run)
