@@ -11,6 +11,10 @@ EXTRA = Extra(
             "tandem.extras.importing.command:import_model",
             "Make a bundle of a public model that you have downloaded",
         ),
+        "publish": (
+            "tandem.extras.importing.publishing:publish",
+            "Upload a bundle to Hugging Face, from where `tandem pull` brings it",
+        ),
     },
     packages={"[hf]": ("huggingface_hub",)},
     sources={

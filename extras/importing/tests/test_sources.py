@@ -9,12 +9,14 @@ import shutil
 import sys
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tandem.extras.importing.publishing import page
 from tandem.extras.importing.sources import registry
 from tandem.extras.importing.tests.published import Served, change_index
 from tandem.models.bundle import Bundle
@@ -25,6 +27,7 @@ from tandem.models.translation.translator import encode_lines
 from tandem.service.runtimes.onnx import OnnxGraphs
 from tandem.service.sources import FetchOptions, fetch_bundle
 from tests.command import ends
+from tests.shipped import SHIPPED
 
 Run = Callable[..., tuple[int, str, str]]
 LARGER = "models/en-de/base-memory"  # where the released model that is taken lies
@@ -264,13 +267,13 @@ def hub(monkeypatch: pytest.MonkeyPatch, written: Path) -> dict[str, Any]:
     def model_info(self: object, name: str) -> SimpleNamespace:
         if name.startswith("nobody/"):
             raise RuntimeError("404 Client Error.\nRepository Not Found")
-        names = [one.name for one in student.iterdir()]
+        names = [one.name for one in asked.get("folder", student).iterdir()]
         siblings = [SimpleNamespace(rfilename=one) for one in names]
         return SimpleNamespace(sha="c0ffee", siblings=siblings, card_data=SimpleNamespace(license="cc-by-4.0"))
 
-    def snapshot_download(name: str, *, revision: str, allow_patterns: list[str], local_dir: Path) -> str:
+    def snapshot_download(name: str, *, revision: str, allow_patterns: list[str] | None, local_dir: Path) -> str:
         asked.update(name=name, revision=revision, patterns=allow_patterns)
-        shutil.copytree(student, local_dir)
+        shutil.copytree(asked.get("folder", student), local_dir)
         return str(local_dir)
 
     made = ModuleType("huggingface_hub")
@@ -306,3 +309,72 @@ def test_without_the_client_the_package_is_named(run: Run, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     status, _, error = run("pull", "hf:Helsinki-NLP/opus-mt-en-de")
     assert status == 1 and "'huggingface_hub'" in error and "[hf]" in error
+
+
+@pytest.fixture
+def published(hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A repository that what is committed goes into, as a client of Hugging Face's would have it."""
+    folder = tmp_path / "repository"
+
+    def create_repo(self: object, name: str, *, private: bool, exist_ok: bool) -> None:
+        if name.startswith("nobody/"):
+            raise RuntimeError("401 Client Error.\nUnauthorized")
+        hub.update(folder=folder, private=private)
+        assert exist_ok
+
+    def create_commit(self: object, name: str, operations: list[Any], *, commit_message: str) -> SimpleNamespace:
+        for one in operations:
+            place = folder / one.path_in_repo
+            place.parent.mkdir(parents=True, exist_ok=True)
+            content = one.path_or_fileobj
+            place.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
+        (folder / ".gitattributes").write_text("*.bin filter=lfs\n")
+        return SimpleNamespace(commit_url=f"https://huggingface.co/{name}/commit/1: {commit_message}")
+
+    made: Any = sys.modules["huggingface_hub"]
+    made.HfApi.create_repo, made.HfApi.create_commit = create_repo, create_commit
+    made.CommitOperationAdd = SimpleNamespace
+    return folder
+
+
+def test_what_is_published_is_pulled(published: Path, hub: dict[str, Any], run: Run, bundles: Path) -> None:
+    status, said, error = ends("publish", SHIPPED, "hf:example/de-fr-en", "--private")
+    assert status == 0, error
+    assert said.strip() == "https://huggingface.co/example/de-fr-en/commit/1: de-fr-en" and hub["private"] is True
+    _, front, card = (published / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    facts = {key: json.loads(value) for key, value in (line.split(": ", 1) for line in front.splitlines())}
+    assert facts["language"] == ["de", "en", "fr"] and facts["license"] == "cc-by-4.0"
+    assert (facts["pipeline_tag"], facts["tags"]) == ("translation", ["tandem", "convs2s"])
+    assert card.strip() == (SHIPPED / "MODEL_CARD.md").read_text(encoding="utf-8").strip()
+    status, _, error = run("pull", "hf:example/de-fr-en", "--name", "mine")
+    assert status == 0, error
+    assert hub["patterns"] is None
+    assert Bundle.load(bundles / "mine", weights=True).manifest == Bundle.load(SHIPPED).manifest
+    assert not (bundles / "mine" / "README.md").exists()
+
+
+def test_a_damaged_repository_is_no_bundle(published: Path, run: Run, bundles: Path) -> None:
+    assert ends("publish", SHIPPED, "hf:example/de-fr-en")[0] == 0
+    with (published / "source.model").open("ab") as file:
+        file.write(b"x")
+    status, _, error = run("pull", "hf:example/de-fr-en")
+    assert status == 1 and "source.model" in error
+    assert not visible(bundles)
+
+
+@pytest.mark.parametrize(
+    ("repository", "status", "said"),
+    [
+        ("example/de-fr-en", 2, "must be such as hf:example/de-fr-en"),
+        ("hf:de-fr-en", 2, "hf: takes a repository"),
+        ("hf:nobody/de-fr-en", 1, "401 Client Error. Unauthorized; log in with `hf auth login`, or set HF_TOKEN"),
+    ],
+)
+def test_what_cannot_be_published(published: Path, repository: str, status: int, said: str) -> None:
+    found, _, error = ends("publish", SHIPPED, repository)
+    assert found == status and said in error
+
+
+def test_a_licence_that_is_no_identifier_is_another() -> None:
+    manifest = replace(Bundle.load(SHIPPED).manifest, licence="CC BY 4.0 AND MIT")
+    assert 'license: "other"\nlicense_name: "CC BY 4.0 AND MIT"\n' in page(manifest)
