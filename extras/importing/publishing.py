@@ -32,7 +32,7 @@ def publish(
     private: Annotated[bool, typer.Option(help="A new repository is for its owner alone.")] = False,
     message: Annotated[str, typer.Option(help="Of the commit. [the bundle's name]")] = "",
 ) -> None:
-    """Upload a bundle to Hugging Face: its files and its card, in one commit.
+    """Upload a bundle to Hugging Face, from where `tandem pull` brings it: its files and its card, in one commit.
 
     The token is that of `hf auth login`, or HF_TOKEN. What was built here (`tandem export --add`) stays here.
 
