@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,6 +179,18 @@ def make_engine(*served: tuple[Bundle, CopyGraphs], **limits: Any) -> Engine:
     for bundle, graphs in served:
         engine.add(bundle, graphs)
     return engine
+
+
+@asynccontextmanager
+async def decoding(engine: Engine, graphs: Iterable[CopyGraphs]) -> AsyncIterator[None]:
+    """An engine's workers, over bundles that have been added; none is held at the end."""
+    engine.start()
+    try:
+        yield
+    finally:
+        for one in graphs:
+            one.gate.set()
+        await asyncio.to_thread(engine.stop, PATIENCE)
 
 
 @asynccontextmanager

@@ -77,7 +77,8 @@ def _document(source: SourceFile) -> tuple[Text, Parts]:
 
 def _follow_headings(old: str, new: str) -> str:
     """Links within a page go where its headings are now: their anchors are made of their texts."""
-    pairs = chain.from_iterable(zip(_anchors(old, slug), _anchors(new, slug), strict=False) for slug in _SLUGS)
+    before, after = _headings(old), _headings(new)
+    pairs = chain.from_iterable(zip(_anchors(before, slug), _anchors(after, slug), strict=False) for slug in _SLUGS)
     moved = {was: now for was, now in pairs if was != now}
     return _FRAGMENT.sub(lambda match: f"{match[1]}{moved.get(unquote(match[2]), match[2])}", new)
 
@@ -86,15 +87,20 @@ read, write = text_format(_document, finish=_follow_headings)
 """The page with its texts translated, a paragraph on one line where it changed."""
 
 
-def _anchors(characters: str, slug: Callable[[str], str]) -> list[str]:
-    """The anchor of each heading, in order."""
+def _headings(characters: str) -> list[str]:
+    """The headings of a page as they are shown, in order."""
     tokens = MarkdownIt("commonmark").parse(_without_front(characters)[1])
     headings = [inline for one, inline in pairwise(tokens) if one.type == "heading_open"]
     shown = ("".join(part.content for part in one.children or () if part.type in _SHOWN) for one in headings)
+    return [_ATTRIBUTES.sub("", text).strip() for text in shown]
+
+
+def _anchors(headings: Sequence[str], slug: Callable[[str], str]) -> list[str]:
+    """The anchor of each heading, in order."""
     found: list[str] = []
     seen: Counter[str] = Counter()
-    for text in shown:
-        anchor = slug(_ATTRIBUTES.sub("", text).strip())
+    for text in headings:
+        anchor = slug(text)
         found.append(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
         seen[anchor] += 1
     return found

@@ -28,7 +28,7 @@ from tandem.service.engine import (
 )
 from tandem.service.engine.cache import ResultCache
 from tandem.service.engine.dispatcher import Dispatcher
-from tests.service.support import PATIENCE, CopyGraphs, copying, tiny_bundle
+from tests.service.support import PATIENCE, CopyGraphs, copying, decoding, tiny_bundle
 
 pytestmark = pytest.mark.anyio
 OPTIONS = SearchOptions(beam_size=2, max_length=20)
@@ -46,13 +46,8 @@ async def started(pair: dict[str, Bundle], workers: int = 1) -> AsyncIterator[tu
     graphs = {name: copying(bundle) for name, bundle in pair.items()}
     for name, bundle in pair.items():
         engine.add(bundle, graphs[name])
-    engine.start()
-    try:
+    async with decoding(engine, graphs.values()):
         yield engine, graphs
-    finally:
-        for one in graphs.values():
-            one.gate.set()
-        await asyncio.to_thread(engine.stop, PATIENCE)
 
 
 def job(name: str, *tokens: int) -> Job:

@@ -19,7 +19,7 @@ from tandem.service.engine import Engine, EngineOptions, Job
 from tandem.service.engine.residency import Residency, Resident
 from tandem.service.runtimes.onnx import OnnxGraphs
 from tandem.service.settings import Settings
-from tests.service.support import PATIENCE, CopyGraphs, running, tiny_bundle
+from tests.service.support import PATIENCE, CopyGraphs, decoding, running, tiny_bundle
 from tests.shipped import BUNDLES, SHIPPED
 
 pytestmark = pytest.mark.anyio
@@ -53,13 +53,8 @@ async def started(bundles: list[Bundle], bound: int | None) -> AsyncIterator[tup
     graphs = {one.manifest.name: RestingGraphs(one.target_vocabulary.size) for one in bundles}
     for one in bundles:
         engine.add(one, graphs[one.manifest.name])
-    engine.start()
-    try:
+    async with decoding(engine, graphs.values()):
         yield engine, graphs
-    finally:
-        for held in graphs.values():
-            held.gate.set()
-        await asyncio.to_thread(engine.stop, PATIENCE)
 
 
 def job(name: str) -> Job:
