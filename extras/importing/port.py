@@ -11,6 +11,10 @@ EXTRA = Extra(
             "tandem.extras.importing.command:import_model",
             "Make a bundle of a public model that you have downloaded",
         ),
+        "convert": (
+            "tandem.extras.importing.convert:convert",
+            "Write a Transformer's bundle as Hugging Face's MarianMT, which transformers runs and CTranslate2 converts",
+        ),
         "publish": (
             "tandem.extras.importing.publishing:publish",
             "Upload a bundle to Hugging Face, from where `tandem pull` brings it",
@@ -23,14 +27,4 @@ EXTRA = Extra(
     },
     settings="tandem.extras.importing.settings:ImportingSettings",
     resources=("tandem.extras.importing.serving:fetching",),
-    measurements={
-        "imports": (
-            "tandem.extras.importing.proof.options:ImportsOptions",
-            "tandem.extras.importing.proof.import_proof",
-        ),
-        "students": (
-            "tandem.extras.importing.proof.options:StudentsOptions",
-            "tandem.extras.importing.proof.student_proof",
-        ),
-    },
 )

@@ -54,12 +54,17 @@ def published_files(bundle: Bundle) -> dict[str, Path | bytes]:
     return {**own, _PAGE: page(bundle.manifest).encode()}
 
 
-def page(manifest: Manifest) -> str:
-    """The card with what the hub reads of a model, as YAML in front (of which JSON is a part)."""
+def page(manifest: Manifest, library: str = "tandem") -> str:
+    """The card with what the hub reads of a model, as YAML in front (of which JSON is a part).
+
+    Args:
+        manifest: of its bundle.
+        library: the program that runs it.
+    """
     licence = manifest.licence.lower()
     known = bool(_LICENCE.fullmatch(licence))
     facts = {
-        "library_name": "tandem",
+        "library_name": library,
         "pipeline_tag": _TASKS[manifest.task],
         "language": sorted({*manifest.source_languages, manifest.target_language, *_targets(manifest)}),
         "license": licence if known else "other",

@@ -24,6 +24,9 @@ class MappedVocabulary(ListedVocabulary):
         model: serialised sentencepiece model.
         pieces, named: as for ``ListedVocabulary``.
 
+    Attributes:
+        model: see above.
+
     Raises:
         VocabularyError: a model that cannot be read, or as for ``ListedVocabulary``.
     """
@@ -32,7 +35,7 @@ class MappedVocabulary(ListedVocabulary):
 
     def __init__(self, model: bytes, pieces: Sequence[str], **named: Any) -> None:
         super().__init__(pieces, **named)
-        self._model = model
+        self.model = model
         self._processor = _processor(model)
 
     @classmethod
@@ -40,7 +43,7 @@ class MappedVocabulary(ListedVocabulary):
         return cls(base64.b64decode(cutter, validate=True), pieces, **named)
 
     def _cutter(self) -> str:
-        return base64.b64encode(self._model).decode("ascii")
+        return base64.b64encode(self.model).decode("ascii")
 
     def _cut(self, text: str) -> Sequence[str]:
         pieces: list[str] = self._processor.encode(text, out_type=str)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tandem.extras.importing.proof.shapes import pieces, sentencepiece_model, write_json
 from tandem.extras.importing.tests.support import ENGLISH, GERMAN
+from tandem.extras.proofs.shapes import pieces, sentencepiece_model, write_json
 from tandem.models.architectures.layers.embedding import sinusoids
 from tandem.models.architectures.transformer import Transformer, TransformerConfig
 

@@ -13,8 +13,8 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from tandem.extras.importing.proof.shapes import sentencepiece_model
 from tandem.extras.importing.tests.support import ENGLISH, GERMAN
+from tandem.extras.proofs.shapes import sentencepiece_model
 from tests.reference.layers import sigmoid, sinusoids, softmax
 
 Array = NDArray[Any]

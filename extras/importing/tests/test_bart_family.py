@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 
 from tandem.extras.importing.bundle import import_bundle, load_model, read_model
 from tandem.extras.importing.model import Asked, Labels
-from tandem.extras.importing.proof.comparing import varied_lines
 from tandem.extras.importing.tests.comparing import assert_generates, assert_logits, library_logits, rows
 from tandem.extras.importing.tests.restated import Family
 from tandem.extras.importing.tests.support import ENGLISH, GERMAN, change_json, write_bart, write_mbart, write_pegasus
+from tandem.extras.proofs.comparing import varied_lines
 from tandem.models.errors import ForeignModelError
 
 

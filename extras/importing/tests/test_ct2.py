@@ -12,10 +12,10 @@ import torch
 
 from tandem.extras.importing.bundle import load_model, read_model
 from tandem.extras.importing.model import Asked
-from tandem.extras.importing.proof.shapes import write_json
 from tandem.extras.importing.tests.comparing import logits, rows, sentences
 from tandem.extras.importing.tests.ct2 import BASE, TOKENS, transformer, variables, write
 from tandem.extras.importing.tests.support import ENGLISH
+from tandem.extras.proofs.shapes import write_json
 from tandem.models.architectures.transformer import Transformer, TransformerConfig
 from tandem.models.errors import ForeignModelError
 from tandem.models.vocabulary import BOS

@@ -13,8 +13,6 @@ from safetensors.torch import load_file
 
 from tandem.extras.importing.bundle import import_bundle, load_model, read_model
 from tandem.extras.importing.model import Asked, Labels
-from tandem.extras.importing.proof.comparing import varied_lines
-from tandem.extras.importing.proof.shapes import write_json
 from tandem.extras.importing.tests.comparing import (
     assert_generates,
     assert_logits,
@@ -23,6 +21,8 @@ from tandem.extras.importing.tests.comparing import (
 )
 from tandem.extras.importing.tests.restated import Family
 from tandem.extras.importing.tests.support import ENGLISH, GERMAN, change_json, write_m2m, write_nllb
+from tandem.extras.proofs.comparing import varied_lines
+from tandem.extras.proofs.shapes import write_json
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError, ForeignModelError
 from tandem.models.vocabulary import TaggedVocabulary

@@ -14,8 +14,6 @@ from torch import Tensor
 from tandem.extras.importing.bundle import load_model, read_model
 from tandem.extras.importing.model import Asked, arranged
 from tandem.extras.importing.pieces import mapped_vocabulary, sentencepiece_names, without_pieces
-from tandem.extras.importing.proof.forms import marian_arrays
-from tandem.extras.importing.proof.shapes import pieces, sentencepiece_model
 from tandem.extras.importing.tests.comparing import assert_logits, rows
 from tandem.extras.importing.tests.restated import Family
 from tandem.extras.importing.tests.support import (
@@ -25,6 +23,8 @@ from tandem.extras.importing.tests.support import (
     family_tensors,
     write_vocabulary,
 )
+from tandem.extras.proofs.forms import marian_arrays
+from tandem.extras.proofs.shapes import pieces, sentencepiece_model
 from tandem.models.errors import ForeignModelError
 from tandem.models.vocabulary import BOS, PAD, UNK
 

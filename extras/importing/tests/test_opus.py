@@ -15,11 +15,11 @@ from safetensors.torch import load_file, save_file
 
 from tandem.extras.importing.bundle import load_model, read_model
 from tandem.extras.importing.model import Asked
-from tandem.extras.importing.proof.comparing import varied_lines
-from tandem.extras.importing.proof.shapes import write_json
 from tandem.extras.importing.tests.comparing import assert_generates, assert_logits, library_logits, rows
 from tandem.extras.importing.tests.restated import Family
 from tandem.extras.importing.tests.support import ENGLISH, GERMAN, change_json, family_tensors, write_marian
+from tandem.extras.proofs.comparing import varied_lines
+from tandem.extras.proofs.shapes import write_json
 from tandem.models.errors import ForeignModelError
 from tandem.models.vocabulary import BOS, EOS
 

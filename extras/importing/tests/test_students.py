@@ -23,8 +23,6 @@ from tandem.extras.importing.bundle import load_model, read_model
 from tandem.extras.importing.lexical import read_lexical
 from tandem.extras.importing.marian_binary import MarianBinary
 from tandem.extras.importing.model import Asked, ForeignModel, Labels
-from tandem.extras.importing.proof import student_proof as comparison
-from tandem.extras.importing.proof.options import StudentsOptions
 from tandem.extras.importing.student_graphs import (
     Student,
     align_graph,
@@ -48,6 +46,8 @@ from tandem.extras.importing.tests.students import (
     write_student,
 )
 from tandem.extras.importing.tests.support import ENGLISH
+from tandem.extras.proofs import student_proof as comparison
+from tandem.extras.proofs.options import StudentsOptions
 from tandem.models.architectures.layers.embedding import sinusoids
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ForeignModelError

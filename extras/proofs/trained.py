@@ -12,8 +12,8 @@ import torch
 
 from tandem.extras.importing.bundle import import_bundle, load_model, read_model
 from tandem.extras.importing.model import Asked, ForeignModel, Labels
-from tandem.extras.importing.proof.forms import Ct2Model, write_ct2
-from tandem.extras.importing.proof.shapes import BEAM, sentencepiece_model, sizes, write_marian
+from tandem.extras.proofs.forms import Ct2Model, write_ct2
+from tandem.extras.proofs.shapes import BEAM, sentencepiece_model, sizes, write_marian
 from tandem.models.search import Graphs
 from tandem.models.search.offline import OfflineDecoder
 from tandem.models.steps.torch_graphs import TorchGraphs

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tandem.extras.importing.proof import import_proof
-from tandem.extras.importing.proof.options import ImportsOptions
-from tandem.extras.importing.proof.shapes import SHAPES
+from tandem.extras.proofs import import_proof
+from tandem.extras.proofs.options import ImportsOptions
+from tandem.extras.proofs.shapes import SHAPES
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from tandem.extras.importing.model import ForeignModel
-from tandem.extras.importing.proof.forms import Ct2Model
-from tandem.extras.importing.proof.shapes import BEAM
+from tandem.extras.proofs.forms import Ct2Model
+from tandem.extras.proofs.shapes import BEAM
 from tandem.models.architectures.protocol import Padded
 from tandem.models.architectures.transformer import Transformer
 from tandem.models.search import Hypothesis, SearchOptions, translate_batch

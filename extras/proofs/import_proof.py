@@ -21,11 +21,11 @@ import torch
 from tandem.deploy.report import as_json, environment, in_own_process, names, say, show_environment
 from tandem.extras.importing.bundle import import_bundle, load_model, read_model
 from tandem.extras.importing.model import Asked
-from tandem.extras.importing.proof.comparing import Compared, tokenizer_of, varied_lines
-from tandem.extras.importing.proof.forms import Ct2Model, convert_marian, marian_files, write_ct2
-from tandem.extras.importing.proof.options import ImportsOptions
-from tandem.extras.importing.proof.shapes import BEAM, SHAPES, PublicShape, publish
-from tandem.extras.importing.proof.trained import measure_trained
+from tandem.extras.proofs.comparing import Compared, tokenizer_of, varied_lines
+from tandem.extras.proofs.forms import Ct2Model, convert_marian, marian_files, write_ct2
+from tandem.extras.proofs.options import ImportsOptions
+from tandem.extras.proofs.shapes import BEAM, SHAPES, PublicShape, publish
+from tandem.extras.proofs.trained import measure_trained
 
 _LINES = 2000  # of text that are cut into pieces
 TRAINED = "trained"

@@ -17,7 +17,7 @@ import sentencepiece
 import torch
 
 from tandem.extras.importing.model import Asked
-from tandem.extras.importing.proof.forms import argos_package, ct2_folder, marian_files
+from tandem.extras.proofs.forms import argos_package, ct2_folder, marian_files
 from tandem.training.export.sentences import proof_sentences
 
 BEAM = 4

@@ -1,0 +1,13 @@
+"""What the core finds here."""
+
+from __future__ import annotations
+
+from tandem.service.ports import Extra
+
+EXTRA = Extra(
+    name="proofs",
+    measurements={
+        "imports": ("tandem.extras.proofs.options:ImportsOptions", "tandem.extras.proofs.import_proof"),
+        "students": ("tandem.extras.proofs.options:StudentsOptions", "tandem.extras.proofs.student_proof"),
+    },
+)
