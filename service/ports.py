@@ -13,6 +13,7 @@ types of what stands there are the core's, beside their use:
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``service.sources``)
+    formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
 
@@ -46,6 +47,7 @@ class Extra:
         readers: of those stages that read a file of the bundle, by the same names.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         sources: of public models, by the scheme that their names begin with.
+        formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
         settings: its record of settings; None = it has none.
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
         resources: openers, in the order in which they open; those that close last are the first.
@@ -61,6 +63,7 @@ class Extra:
     readers: Mapping[str, str] = field(default_factory=dict)
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    formats: str | None = None
     settings: str | None = None
     accounts: str | None = None
     resources: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from odf.style import Style, TextProperties
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 
-from tandem.extras.files.tests.documents import paragraph, run, with_body, with_members
+from tandem.extras.documents.tests.documents import paragraph, run, with_body, with_members
 
 
 def kept(document: object, save: str = "save") -> bytes:

@@ -12,11 +12,11 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from tandem.extras.accounts.keys import CallerLimits
+from tandem.extras.documents.tests.documents import members, paragraph, run, with_body
+from tandem.extras.documents.tests.test_docx import BOLD
 from tandem.extras.files.jobs import FileJobs
 from tandem.extras.files.records import FileJob
 from tandem.extras.files.serving import FileService
-from tandem.extras.files.tests.documents import members, paragraph, run, with_body
-from tandem.extras.files.tests.test_docx import BOLD
 from tandem.extras.files.tests.working import finished, sent
 from tandem.models.bundle import Bundle
 from tandem.service.settings import Settings

@@ -26,9 +26,17 @@ import pytest
 from translate.storage import html as htmlfile
 from translate.storage import markdown, pypo, subtitles, xliff, xliff2
 
+from tandem.extras.documents.tests.documents import (
+    BOUNDS,
+    blank,
+    members,
+    segments,
+    source_file,
+    translated,
+    with_members,
+)
 from tandem.extras.files.bounds import FileRefused
 from tandem.extras.files.formats import FORMATS
-from tandem.extras.files.tests.documents import BOUNDS, blank, members, segments, source_file, translated, with_members
 from tandem.extras.files.tests.samples import CATALOGUE, SAMPLES, XLIFF2, inline_workbook, pdf
 from tandem.service.http.error_replies import reply_for
 

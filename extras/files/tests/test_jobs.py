@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tandem.extras.documents.tests.documents import BOUNDS, segments
 from tandem.extras.files import child
 from tandem.extras.files.bounds import FileRefused
 from tandem.extras.files.formats import FORMATS
 from tandem.extras.files.records import FileJob, FilesFull, TooManyFiles
 from tandem.extras.files.sandbox import Sandbox
 from tandem.extras.files.slices import Slice
-from tandem.extras.files.tests.documents import BOUNDS, segments
 from tandem.extras.files.tests.samples import SAMPLES
 from tandem.extras.files.tests.working import ANNA, BEN, LINES, RecordingTranslator, copied, file_jobs
 from tandem.models.bundle import Bundle

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from translate.storage import pypo
 
-from tandem.extras.files.tests.documents import segments, translated
+from tandem.extras.documents.tests.documents import segments, translated
 from tandem.extras.files.tests.test_formats import in_capitals
 
 HEADER = 'msgid ""\nmsgstr "Language: de\\n"\n\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.extras.files.tests.documents import segments, translated
+from tandem.extras.documents.tests.documents import segments, translated
 from tandem.extras.files.tests.test_formats import in_capitals
 
 

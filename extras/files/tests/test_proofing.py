@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.extras.files.formats import FORMATS
-from tandem.extras.files.tests.documents import (
+from tandem.extras.documents.tests.documents import (
     members,
     paragraph,
     run,
@@ -17,6 +16,7 @@ from tandem.extras.files.tests.documents import (
     with_body,
     with_members,
 )
+from tandem.extras.files.formats import FORMATS
 from tandem.extras.files.tests.samples import SAMPLES
 from tandem.extras.files.tests.test_formats import in_capitals
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.extras.documents.tests.documents import BOUNDS, segments, translated
 from tandem.extras.files.bounds import Bounds, FileRefused, Segment
 from tandem.extras.files.slices import cut, joined, slices_of
-from tandem.extras.files.tests.documents import BOUNDS, segments, translated
 from tandem.service.http.error_replies import reply_for
 
 SUBTITLES = (

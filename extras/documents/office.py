@@ -21,10 +21,10 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from tandem.extras.documents.archive import Package, open_package, parse_xml, rewrite
+from tandem.extras.documents.formulas import ComparedTexts, literals_of
+from tandem.extras.documents.paragraphs import Stretch, paragraphs_of, stretches
 from tandem.extras.files.bounds import FileRefused, Segment, SourceFile
-from tandem.extras.files.formats.archive import Package, open_package, parse_xml, rewrite
-from tandem.extras.files.formats.formulas import ComparedTexts, literals_of
-from tandem.extras.files.formats.paragraphs import Stretch, paragraphs_of, stretches
 from tandem.extras.files.formats.proofing import in_slides, in_word
 
 _TYPES = "[Content_Types].xml"

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tandem.extras.documents.runs import RunItem, Style, build, is_office, local_name, rows
 from tandem.extras.files.bounds import Segment
 from tandem.extras.files.formats.passages import Reader
-from tandem.extras.files.formats.runs import RunItem, Style, build, is_office, local_name, rows
 from tandem.extras.files.formats.txt import one_line
 from tandem.service.text.layout import is_translatable
 

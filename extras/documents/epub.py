@@ -13,8 +13,8 @@ from html.entities import html5
 from typing import Any
 from urllib.parse import unquote
 
+from tandem.extras.documents.archive import Package, encrypted, package_format, parse_xml
 from tandem.extras.files.bounds import FileRefused
-from tandem.extras.files.formats.archive import Package, encrypted, package_format, parse_xml
 from tandem.extras.files.formats.encoding import Text
 from tandem.extras.files.formats.passages import Parts
 from tandem.extras.files.formats.xml import XmlRules, decode_xml, read_xml

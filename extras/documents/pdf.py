@@ -14,8 +14,8 @@ from pathlib import Path
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, PyPdfError
 
+from tandem.extras.documents.archive import encrypted
 from tandem.extras.files.bounds import FileRefused, Segment, SourceFile
-from tandem.extras.files.formats.archive import encrypted
 from tandem.extras.files.formats.encoding import other_type
 from tandem.extras.files.formats.xml import escape
 from tandem.service.text.layout import is_translatable

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tandem.extras.documents.archive import Package, encrypted, package_format
+from tandem.extras.documents.formulas import ComparedTexts, literals_of
 from tandem.extras.files.bounds import FileRefused
-from tandem.extras.files.formats.archive import Package, encrypted, package_format
 from tandem.extras.files.formats.encoding import Text
-from tandem.extras.files.formats.formulas import ComparedTexts, literals_of
 from tandem.extras.files.formats.passages import Parts
 from tandem.extras.files.formats.proofing import in_open_document
 from tandem.extras.files.formats.xml import Element, XmlRules, decode_xml, read_xml

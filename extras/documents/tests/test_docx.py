@@ -13,8 +13,7 @@ import docx
 import pytest
 from docx.shared import Inches
 
-from tandem.extras.files.bounds import FileRefused, Segment
-from tandem.extras.files.tests.documents import (
+from tandem.extras.documents.tests.documents import (
     BOUNDS,
     blank,
     body_of,
@@ -25,7 +24,8 @@ from tandem.extras.files.tests.documents import (
     translated,
     with_body,
 )
-from tandem.extras.files.tests.documents import with_members as changed
+from tandem.extras.documents.tests.documents import with_members as changed
+from tandem.extras.files.bounds import FileRefused, Segment
 from tandem.service.http.error_replies import reply_for
 
 BOLD = "<w:rPr><w:b/></w:rPr>"

@@ -10,8 +10,8 @@ import pytest
 from openpyxl.formatting.rule import CellIsRule
 from openpyxl.worksheet.datavalidation import DataValidation
 
-from tandem.extras.files.formats.formulas import ComparedTexts, literals_of
-from tandem.extras.files.tests.documents import members, segments, translated, with_members
+from tandem.extras.documents.formulas import ComparedTexts, literals_of
+from tandem.extras.documents.tests.documents import members, segments, translated, with_members
 from tandem.extras.files.tests.samples import SAMPLES, kept
 from tandem.extras.files.tests.test_formats import in_capitals
 
