@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tandem.extras.starter.holdout import Splits, hold_out
 from tandem.extras.starter.recipes import (
+    READ,
     DraftRecipe,
     StarterRequest,
     base_recipe,
@@ -71,7 +72,8 @@ def make_corpus(job: StarterRequest) -> MadeCorpus:
         amount = Amount.of(splits["train"], data.max_source_tokens if data.truncate_source else None)
         draft = recipe_from_bundle(job, amount, job.bundle)
     else:
-        draft = recipe_from_scratch(job, Amount.of(splits["train"]), screened)
+        amount = Amount.of(splits["train"], READ if job.summarizes else None)
+        draft = recipe_from_scratch(job, amount, screened)
     folder = job.corpora / job.name
     _write(job, folder, splits, screened)
     job.recipe_file.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +88,8 @@ def _check(job: StarterRequest) -> None:
         raise ConfigError(f"NAME must be letters, digits, '.', '_' and '-', at most 100, but is {job.name!r}")
     if job.bundle is not None:
         base_recipe(job.bundle, job)
-    elif job.languages[0] == job.languages[1]:
-        raise ConfigError(
-            f"source and target are both {job.languages[0]!r}: recipes from scratch are for translation; for summaries"
-            " begin with a bundle (--from), or with a copy of a recipe in training/recipes"
-        )
+    elif job.languages[0] == job.languages[1] and not job.summarizes:
+        raise ConfigError(f"source and target are both {job.languages[0]!r}: --task must be summarize, or left out")
     folder = job.corpora / job.name
     own = (folder / ORIGIN).is_file()
     if not own and not is_vacant(folder):
@@ -133,7 +132,8 @@ def _too_few(job: StarterRequest, pairs: int, least: int) -> str:
 def _few(job: StarterRequest, pairs: int) -> list[str]:
     if job.bundle is not None or pairs >= FEW:
         return []
+    what = "summarizing" if job.summarizes else "two languages"
     return [
-        f"{pairs:,} pairs are few to learn two languages from: where a bundle of these languages exists, --from BUNDLE"
-        " will translate better"
+        f"{pairs:,} pairs are few to learn {what} from: where a bundle of these languages exists, --from BUNDLE will do"
+        " better"
     ]

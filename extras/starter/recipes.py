@@ -9,7 +9,7 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tomlkit
 import typer
@@ -33,6 +33,9 @@ RATE, TUNING_RATE = 1e-3, 3e-4
 TUNING_PASSES = 4
 _SIZES = ("source_vocabularies", "target_vocabulary")
 _DROPOUT, _BATCH = 0.1, 8_192  # of imported models, which say nothing of either
+READ = 256
+"""Tokens that a summarizer from scratch reads of a text."""
+_COPIED = 0.1  # of a summarizer's items: spans of their texts are to be written
 _SHORT = 12  # words of a mean sentence, below which longer lines are a thing to learn
 
 
@@ -50,6 +53,10 @@ class StarterRequest:
     target: Annotated[Path | None, typer.Option(help="Their translations, line by line.", show_default=False)] = None
     corpora: Annotated[Path, typer.Option(help="Folder of corpora; NAME is made in it.")] = Path("corpora")
     recipe: Annotated[Path | None, typer.Option(help="Recipe to write. [NAME.toml]")] = None
+    task: Annotated[
+        Literal["translate", "summarize"] | None,
+        typer.Option(help="What --target holds. [summaries where both are of one language]", show_default=False),
+    ] = None
     architecture: Annotated[str, typer.Option(help="convs2s, dpn or transformer, for a model from scratch.")] = (
         ARCHITECTURE
     )
@@ -69,6 +76,11 @@ class StarterRequest:
         if self.target is None:
             raise ConfigError("--target is needed, with the translations of --source")
         return self.source, self.target
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether a model from scratch is to summarize."""
+        return (self.task or ("summarize" if self.languages[0] == self.languages[1] else "translate")) == "summarize"
 
     @property
     def recipe_file(self) -> Path:
@@ -92,7 +104,7 @@ class DraftRecipe:
 
 
 def recipe_from_scratch(job: StarterRequest, amount: Amount, screened: Screened) -> DraftRecipe:
-    """A recipe for a translator that learns from this text alone.
+    """A recipe for a translator, or a summarizer, that learns from this text alone.
 
     Args:
         job: what is to be made.
@@ -111,16 +123,18 @@ def recipe_from_scratch(job: StarterRequest, amount: Amount, screened: Screened)
         amount,
         schedule,
         start=None,
-        task="translate",
-        metric="loss",
+        task="summarize" if job.summarizes else "translate",
+        metric="rouge" if job.summarizes else "loss",
         corpus=corpora_toml(job.corpus),
         architecture=job.architecture,
         licence=job.licence or job.corpus.licence,
         tokens=tokens,
         rate=RATE / 2 if wide else RATE,
         longest=LONGEST,
-        short=amount.words < _SHORT,
-        ratio=RATIO if screened.has_words else None,
+        short=amount.words < _SHORT and not job.summarizes,
+        ratio=RATIO if screened.has_words and not job.summarizes else None,
+        read=READ if job.summarizes else LONGEST,
+        copied=_COPIED,
         vocabulary=sizes.vocabulary(amount),
         width=512 if wide else 256,
         dropout=sizes.dropout(schedule.passes),

@@ -92,6 +92,7 @@ def all_metrics(task: str, language: str, *, tokenised: bool = False) -> dict[st
     BLEU, lower case        ME-MD: ``mteval-v11b.pl``, case-insensitive
     tokenised BLEU          ConvS2S, layer-wise coordination: ``multi-bleu.perl`` on cased Moses tokens
     ... lower case          DPN-S2S, and layer-wise coordination on IWSLT14 De-En: the same in lower case
+    ROUGE-Lsum              none of them: summaries of several sentences, as the field prints them
     ROUGE ... recall        ConvS2S on DUC-2004, there of the first 75 bytes; without a limit for longer summaries
     ======================  ============================================================================================
 
@@ -105,11 +106,11 @@ def all_metrics(task: str, language: str, *, tokenised: bool = False) -> dict[st
             tokenised again, which would give other tokens (``'s`` becomes ``' s``).
     """
     if task == "summarize":
-        from tandem.training.quality.rouge import DUC_BYTES, rouge_metrics, shared_scorer
+        from tandem.training.quality.rouge import DUC_BYTES, rouge_metrics, shared_scorer, summary_level
 
         scorer = shared_scorer()
         recall = rouge_metrics("recall", scorer) | rouge_metrics("recall", scorer, DUC_BYTES)
-        return dict(rouge_metrics("fmeasure", scorer) | recall)
+        return {**rouge_metrics("fmeasure", scorer), "ROUGE-Lsum": summary_level(sentence_lines), **recall}
     metrics = corpus_metrics(task, language)
     from tandem.training.quality.tokenised import MtevalBleu, TokenisedBleu, moses_tokens
 
@@ -198,6 +199,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
 def first_sentence(text: str) -> str:
     """Baseline of summarization: everything up to the first end of a sentence."""
     return _SENTENCE_END.split(text, maxsplit=1)[0]
+
+
+def sentence_lines(text: str) -> str:
+    """A text with each of its sentences on a line of its own, as ROUGE-Lsum reads it."""
+    return _SENTENCE_END.sub("\n", text)
 
 
 def first_words(text: str, count: int = 10) -> str:

@@ -21,6 +21,7 @@ Scorer: TypeAlias = Callable[[str, str], "dict[str, Triple]"]
 
 KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 """rouge-score's names, and how papers write them."""
+_NAMES = {**KINDS, "rougeLsum": "ROUGE-Lsum"}
 
 DUC_BYTES = 75
 """What of a headline counts at DUC-2004: recall without a limit would reward length (Over et al. 2007)."""
@@ -41,6 +42,19 @@ def rouge_metrics(of: Of, scorer: Scorer, limit_bytes: int | None = None) -> dic
     return {f"{shown}{ending}": Rouge(kind, of, scorer, limit_bytes) for kind, shown in KINDS.items()}
 
 
+def summary_level(lines: Callable[[str], str]) -> Rouge:
+    """ROUGE-Lsum: of each sentence of a reference the union of its longest common subsequences with all of a summary's
+    (Lin 2004, section 3.2), as papers on summaries of several sentences print it under the name of ROUGE-L.
+
+    Args:
+        lines: puts each sentence of a text on a line of its own.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    counted = RougeScorer(["rougeLsum"], use_stemmer=True).score
+    return Rouge("rougeLsum", "fmeasure", lambda reference, summary: counted(lines(reference), lines(summary)))
+
+
 class RougeSignature(Signature):
     """What was counted, besides what every signature says."""
 
@@ -55,9 +69,9 @@ class Rouge(Metric):
     ROUGE-1.5.5 counts them unless told otherwise (``-f A``).
 
     Args:
-        kind: "rouge1", "rouge2" or "rougeL".
+        kind: "rouge1", "rouge2", "rougeL" or "rougeLsum".
         of: "fmeasure" or "recall".
-        scorer: of :func:`shared_scorer`, for all that measure the same texts.
+        scorer: (reference, hypothesis) -> scores; of :func:`shared_scorer`, one for all that measure the same texts.
         limit_bytes: of the hypothesis, in UTF-8; None for all of it.
     """
 
@@ -84,7 +98,7 @@ class Rouge(Metric):
         return [sum(scores) / len(scores), 1]
 
     def _compute_score_from_stats(self, stats: Sequence[Any]) -> Score:
-        return Score(KINDS[self.kind], 100 * float(stats[0]) / float(stats[1]))
+        return Score(_NAMES[self.kind], 100 * float(stats[0]) / float(stats[1]))
 
     def _aggregate_and_compute(self, stats: Sequence[Sequence[Any]]) -> Score:
         return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])

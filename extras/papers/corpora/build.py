@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from tandem.extras.papers.corpora.page import BuildReport, made_by, readme, show_bounds
-from tandem.extras.papers.corpora.rows import PACKED, Row, plain_name, read_rows
+from tandem.extras.papers.corpora.rows import PACKED, Row, plain_name, read_records, read_rows
 from tandem.extras.papers.corpora.specs import CorpusSpec, FeatureSet, Part, Split
 from tandem.extras.papers.corpora.text import process_rows
 from tandem.models.errors import ConfigError, CorpusError
@@ -176,7 +176,8 @@ class _Build:
         """The rows of all parts, which are also written as they are where there is a writer for that."""
         for part, files in parts:
             number = 0
-            for number, row in enumerate(read_rows(files), 1):  # noqa: B007 (the count is used)
+            rows = read_records(files[0], part.records, part.share) if part.records else read_rows(files)
+            for number, row in enumerate(rows, 1):  # noqa: B007 (the count is used)
                 if plain:
                     plain.add(row)
                 yield row

@@ -5,10 +5,13 @@
 - Evaluation sets in the SGML of NIST and WMT and the XML of IWSLT: documents of numbered segments. They are no XML that
   a parser takes (bare ampersands and angles, unquoted attributes, upper-case tags, segments that are never closed):
   what counts is the text from the opening of a segment to the next tag of such a set.
+- Records: an object of JSON a line, of which some keys are the fields.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Sequence
 from html import unescape
@@ -57,6 +60,27 @@ def read_rows(files: Sequence[Path]) -> Iterator[Row]:
             long = next(file for file, text in zip(files, row, strict=True) if text is not None)
             raise CorpusError(f"{long}, segment {number}: no counterpart; {short} has {number - 1} segments")
         yield row
+
+
+def read_records(file: Path, keys: Sequence[str], share: tuple[float, float]) -> Iterator[Row]:
+    """The rows of a file of records, those that have a share of the hashes of their ``id``.
+
+    Args:
+        file: an object of JSON a line.
+        keys: of the fields, which hold text; its white space is collapsed.
+        share: from this number to below that, of 0 to 1.
+
+    Raises:
+        CorpusError: the file cannot be read, or a line is no such record.
+    """
+    for number, line in enumerate(iterate_lines(file), 1):
+        try:
+            record = json.loads(line)
+            identity, texts = record["id"], [" ".join(record[key].split()) for key in keys]
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise CorpusError(f"{file}, line {number}: no record with id, {', '.join(keys)}: {error!r}") from error
+        if share[0] <= int(hashlib.sha256(str(identity).encode()).hexdigest()[:8], 16) / 0x1_0000_0000 < share[1]:
+            yield tuple(texts)
 
 
 def plain_name(path: Path) -> str:

@@ -40,11 +40,15 @@ class Part:
             does not tell (``"Giga/input.txt"``); each may end in ``.gz``, ``.xz`` or ``.bz2`` besides.
         download: where they come from.
         segments: how many the distribution has; 0 where that is not known.
+        records: where the one file has a record of JSON a line: the record's keys, one a field.
+        share: of such records those whose ``id`` has a hash from the one number to below the other, of 0 to 1.
     """
 
     files: tuple[tuple[str, ...], ...]
     download: Download
     segments: int = 0
+    records: tuple[str, ...] = ()
+    share: tuple[float, float] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def test_a_folder_of_somebody_else_is_left_alone(job: StarterRequest) -> None:
         ({"name": "a/b"}, "NAME must be letters"),
         ({"name": "a@1"}, "NAME must be letters"),
         ({"name": ".a"}, "NAME must be letters"),
-        ({"languages": ("de", "de")}, "source and target are both 'de'"),
+        ({"languages": ("de", "de"), "task": "translate"}, "source and target are both 'de': --task must be summarize"),
         ({"valid": 700, "test": 60}, "at least half of the 1,500 pairs to train on, but are 700 and 60"),
         ({"architecture": "memd"}, "architecture must be one of"),
     ],

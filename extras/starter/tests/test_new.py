@@ -74,6 +74,32 @@ def test_the_shipped_summarizer_goes_on_as_one(tmp_path: Path, monkeypatch: pyte
     assert "--from" not in output[output.index("Look at the recipe") :]
 
 
+def test_summaries_are_learnt_from_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts and summaries of one language: long texts are cut, and no ratio of lengths leaves any out."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    for name, least, most in (("texts.en", 20, 160), ("summaries.en", 3, 20)):
+        lines = [" ".join(rng.choice(WORDS, rng.integers(least, most))) for _ in range(1200)]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    output = succeeds("new", "short", "--source", "texts.en", "--target", "summaries.en", "--architecture", "dpn")
+    assert "960 pairs are few to learn summarizing from" in output
+    assert re.search(r"[0-9.]+% of the sources are longer than about 256 tokens: the model reads their beg", output)
+    recipe = load_recipe(Path("short.toml"))
+    assert (recipe.task, recipe.training.metric, recipe.languages) == ("summarize", "rouge", ("en", "en"))
+    assert (recipe.data.truncate_source, recipe.data.max_source_tokens, recipe.data.copy_share) == (True, 256, 0.1)
+    assert (recipe.data.filters.max_length_ratio, recipe.data.join_share) == (None, 0.0)
+    assert (recipe.decoding.max_length_ratio, recipe.decoding.no_repeat_ngram_size) == (None, 3)
+    (prepare,) = re.findall(r"^ +tandem (prepare .*)$", output, re.MULTILINE)
+    assert "960 pairs" in succeeds(*shlex.split(prepare))
+
+
+@pytest.mark.usefixtures("texts")
+def test_summaries_may_be_in_another_language() -> None:
+    succeeds("new", "mine", "--source", "mine.de", "--target", "mine.en", "--task", "summarize")
+    recipe = load_recipe(Path("mine.toml"))
+    assert (recipe.task, recipe.languages, recipe.data.truncate_source) == ("summarize", ("de", "en"), True)
+
+
 @pytest.mark.usefixtures("texts")
 def test_files_may_be_packed(tmp_path: Path) -> None:
     for name in ("mine.de", "mine.en"):

@@ -202,6 +202,14 @@ def test_every_way_to_count_says_so() -> None:
     assert "of:recall|bytes:75" in recall.signature
 
 
+def test_rouge_lsum_is_of_every_sentence_by_itself() -> None:
+    """The same two sentences in the other order: the longest common subsequence of the whole has one of them."""
+    sentences = ["The cat sat on the mat.", "A dog slept in the old barn."]
+    found = papers("summarize", [" ".join(sentences)], [" ".join(reversed(sentences))])
+    assert found["ROUGE-Lsum"] == 100.0
+    assert found["ROUGE-L"] == pytest.approx(100 * 7 / 13, abs=0.01)
+
+
 def test_rouge_recall_is_of_the_reference() -> None:
     """Two of three words, one of two bigrams; more words than the reference has cost nothing."""
     found = papers("summarize", ["the cats"], ["the cat sat"])

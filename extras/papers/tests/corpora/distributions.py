@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -192,6 +193,20 @@ def gigaword(folder: Path) -> None:
     unpacked(folder, members)
 
 
+def arxiv(folder: Path) -> None:
+    """A record a line, texts broken as arXiv breaks them."""
+    records = (
+        {
+            "id": f"{704 + number // 1000:04}.{number % 1000:04}",
+            "authors": "N. N.",
+            "title": f"On the number\n  {number}",
+        }
+        | {"abstract": f"  We study the number {number},\nand find it.\n"}
+        for number in range(8000)
+    )
+    write(folder / "arxiv-metadata-oai-snapshot.json", lines([json.dumps(record) for record in records]))
+
+
 # --- multi-source ---------------------------------------------------------------------------------------------------
 
 
@@ -221,6 +236,7 @@ DISTRIBUTIONS: dict[str, Callable[[Path], None]] = {
     "wmt16-en-ro": wmt16_romanian,
     "nist-zh-en": nist,
     "gigaword": gigaword,
+    "arxiv-title": arxiv,
     "multi30k": multi30k,
     "wmt-ape-en-de": post_editing,
 }

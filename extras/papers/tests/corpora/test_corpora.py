@@ -10,6 +10,7 @@ from tandem.extras.papers.corpora.build import build_corpus
 from tandem.extras.papers.corpora.page import BuildReport
 from tandem.extras.papers.corpora.specs import CORPORA, find_corpus
 from tandem.extras.papers.tests.corpora.distributions import DISTRIBUTIONS, TED, TRAINING, sentences
+from tandem.models.errors import CorpusError
 from tandem.training.data.corpus import read_lines, read_parallel
 
 
@@ -129,6 +130,28 @@ def test_gigaword(tmp_path: Path) -> None:
     assert read_lines(out / "test.article")[0] == "UNK"
     assert read_lines(out / "duc2004.article") == ["cambodian leader hun sen on friday ## rejected demands"]
     assert read_lines(out / "duc2004.title") + read_lines(out / "duc2004.title.3") == ["title #", "title #"]
+
+
+def test_records_stay_in_their_split_when_others_come(tmp_path: Path) -> None:
+    out, report = build("arxiv-title", tmp_path)
+    assert 300 < report.pairs["train"] < 460
+    titles = {split: read_lines(out / f"{split}.tgt.xz") for split in ("train", "valid", "test")}
+    abstracts = read_lines(out / "train.src.xz")
+    assert abstracts[0] == f"We study the number {titles['train'][0].removeprefix('On the number ')}, and find it."
+    assert not set(titles["train"]) & {*titles["valid"], *titles["test"]} and not {*titles["valid"]} & {*titles["test"]}
+    raw = tmp_path / "raw" / "arxiv-metadata-oai-snapshot.json"
+    raw.write_text("".join(raw.read_text(encoding="utf-8").splitlines(keepends=True)[::2]), encoding="utf-8")
+    build_corpus(find_corpus("arxiv-title"), raw.parent, tmp_path / "corpora", force=True)
+    for split, before in titles.items():
+        assert {*read_lines(out / f"{split}.tgt.xz")} <= {*before}
+    assert len(read_lines(out / "train.tgt.xz")) < len(titles["train"])
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"id": "1", "title": "x"}', '{"id": "1", "title": 0, "abstract": "x"}'])
+def test_what_is_no_record_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "arxiv-metadata-oai-snapshot.json").write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"snapshot\.json, line 1: no record with id, abstract, title"):
+        build_corpus(find_corpus("arxiv-title"), tmp_path, tmp_path / "corpora")
 
 
 def test_multi30k_is_left_as_it_is(tmp_path: Path) -> None:
