@@ -26,6 +26,7 @@ _QUOTES = '"“”„«»'
 _SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
 _END = re.compile(r"[.!?…:;,。！？：；，]*\Z")
 _CLOSING = re.compile(r"(?<=[.!?…])[\"”“»)\]]\Z")
+_QUOTED_END = re.compile(r"([.,!?…]+)(?=[ \u00a0\u202f]?(?:[\"”“»›’](?!\w)|[«‹](?![ \u00a0\u202f]?\w)))")
 _SAME = str.maketrans("。！？：；，", ".!?:;,")
 _ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|usw|bzw|Mr|Mrs|Ms|Dr|Prof|M|Mme))\.\Z")
 
@@ -85,6 +86,7 @@ def to_hide(masked: Masked, written: str, faults: Collection[Fault], rare: Set[s
 def ended_like(written: str, source: str, language: str = "") -> str:
     """A translation with the final punctuation of its source: the model's where both say the same, or it ends an
     abbreviation. Closing marks behind that are left where they are; ``language``: of the translation."""
+    written = _quoted_like(written, source, language)
     behind_source, behind = _CLOSING.search(source.rstrip()), _CLOSING.search(written.rstrip())
     if behind_source and behind:
         inside = written.rstrip()[: behind.start()]
@@ -101,6 +103,19 @@ def ended_like(written: str, source: str, language: str = "") -> str:
     body = body[: len(body) - len(found)]
     space = " " if language == "fr" and wanted[:1] in ("!", "?") else ""
     return body.rstrip() + space + wanted if wanted else body
+
+
+def _quoted_like(written: str, source: str, language: str) -> str:
+    """A translation with the questions and exclamations that end quotations in its source, where both have as many."""
+    wanted = [match[1] for match in _QUOTED_END.finditer(source)]
+    found = [*_QUOTED_END.finditer(written)]
+    if len(wanted) != len(found) or not any(mark[-1] in "!?" for mark in wanted):
+        return written
+    for mark, match in [*zip(wanted, found, strict=True)][::-1]:
+        if mark[-1] in "!?" and match[1] != mark:
+            space = " " if language == "fr" and not written[: match.start()].endswith((" ", "\u00a0", "\u202f")) else ""
+            written = f"{written[: match.start()]}{space}{mark}{written[match.end() :]}"
+    return written
 
 
 def _end(text: str) -> str:

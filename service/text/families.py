@@ -97,6 +97,10 @@ NUMBERS: Mapping[str, CopiedForm] = {
     "date": CopiedForm(
         rf"(?<![\w.-]){_DAY}(?:(?:T|[ ]){_CLOCK}(?::[0-5]\d(?:[.,]\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\w-]|[.,:]\d)"
     ),
+    # 3.5. in the midst of a sentence; at its end it may be a number.
+    "day and month": CopiedForm(
+        r"(?<![\w.,])(?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|1[0-2])\.(?=\s+[a-zäöü\d]|\s*[-–,;:)/])"
+    ),
     "time with seconds": CopiedForm(rf"(?<![\w.:]){_CLOCK}:[0-5]\d(?:[.,]\d{{1,9}})?(?![\w:])"),
     "UUID": CopiedForm(r"(?<![\w-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"),
     "IBAN": CopiedForm(r"(?<!\w)[A-Z]{2}\d\d(?:[ ]?[A-Z0-9]{4}){3,7}(?:[ ]?[A-Z0-9]{1,4})?(?!\w)"),

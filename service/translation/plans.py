@@ -21,7 +21,7 @@ from tandem.service.translation.requests import (
     TranslateTask,
     priority_of,
 )
-from tandem.service.translation.stages import Stages, Way, stage_makers
+from tandem.service.translation.stages import AcceleratorStage, Stages, Way, stage_makers
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text
@@ -144,11 +144,12 @@ def make_plan(
 
 
 def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> Stages:
-    """The text stages of a request's texts that go one way: those that all bundles on it ask for, and are there."""
+    """The text stages of a request's texts that go one way: our own, and those that all bundles on it ask for."""
+    own = (AcceleratorStage(),) if isinstance(request, TranslateTask) else ()
     asked = [model.bundle.manifest.stages for model in route.models]
     names = [name for name in asked[0] if all(name in one for one in asked)]
     if limits.stages == "off" or not names:
-        return ()
+        return own
     languages = route.languages[route.lead], *(model.target for model in route.models)
     way = Way(
         tuple(model.bundle for model in route.models),
@@ -157,7 +158,7 @@ def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> 
         request.refused if isinstance(request, TranslateTask) else frozenset(),
     )
     makers = stage_makers()
-    return tuple(makers[name](way) for name in names if name in makers)
+    return (*own, *(makers[name](way) for name in names if name in makers))
 
 
 def _placeholders(route: Route) -> tuple[str, ...]:

@@ -10,12 +10,13 @@ Units know these three and nothing of what a stage looks for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
 
 from tandem.models.bundle import Bundle
 from tandem.service.ports import extras, load
+from tandem.service.text.accelerators import find_accelerator, with_accelerator
 from tandem.service.text.masking import Masked
 
 LONGEST_KNOWN = 200
@@ -93,6 +94,26 @@ class Stage(Protocol):
     def finish(self, text: str, sentence: StagedSentence) -> str:
         """A translation of a sentence as it is to be written."""
         ...
+
+
+class AcceleratorStage:
+    """Reads labels without their accelerators, and gives these back to their translations; models know none."""
+
+    def prepare(self, sentence: Masked) -> Masked:
+        """The label as a reader sees it."""
+        found = find_accelerator(sentence.text)
+        if found is None:
+            return sentence
+        return replace(sentence, text=sentence.text[: found.start] + sentence.text[found.start + 1 :])
+
+    def known(self, sentence: StagedSentence) -> Recalled | None:
+        """Nothing."""
+        return None
+
+    def finish(self, text: str, sentence: StagedSentence) -> str:
+        """The translation with the mark in it."""
+        found = find_accelerator(sentence.sent.text)
+        return text if found is None else with_accelerator(text, sentence.sent.text[found.end - 1])
 
 
 StageMaker = Callable[[Way], Stage]

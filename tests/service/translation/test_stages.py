@@ -130,6 +130,6 @@ def test_of_several_bundles_all_must_ask(bundles: dict[str, Bundle]) -> None:
     asks = ServedModel.of(bundles["de-en"])
     silent = ServedModel.of(replace(asks.bundle, manifest=replace(asks.bundle.manifest, stages=())))
     task, settings = TranslateTask(q=[], target="en"), Settings()
-    for onward, count in ((asks, 1), (silent, 0)):
+    for onward, count in ((asks, 2), (silent, 1)):  # the first is our own
         route = Route(asks, ("de",), onward=Route(onward, ("en",)))
         assert len(make_stages(task, route, settings)) == count

@@ -1,0 +1,79 @@
+"""Accelerators of labels: found, left out of what is read, and given back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.service.text.accelerators import find_accelerator, with_accelerator
+from tandem.service.text.masking import Masked
+from tandem.service.translation.stages import AcceleratorStage, StagedSentence
+from tests.service.support import served, tiny_bundle
+
+STAGE = AcceleratorStage()
+
+
+@pytest.mark.parametrize(
+    ("label", "read"),
+    [
+        ("&File", "File"),
+        ("Save &As…", "Save As…"),
+        ("(&Hilfe)", "(Hilfe)"),
+        ("E&xit", "Exit"),
+        ("Dat&ei öffnen", "Datei öffnen"),
+        ("Optio&nen", "Optio&nen"),  # who can tell it from "drag&drop"?
+        ("Optione&n", "Optionen"),
+        ("&2 Spalten", "2 Spalten"),
+        ("AT&T", "AT&T"),
+        ("R&D", "R&D"),
+        ("H&m", "H&m"),
+        ("Drag&drop", "Drag&drop"),
+        ("Salz & Pfeffer", "Salz & Pfeffer"),
+        ("&File &Edit", "&File &Edit"),
+        ("&&", "&&"),
+        ("x" * 100 + " &File", "x" * 100 + " &File"),
+    ],
+)
+def test_what_is_read(label: str, read: str) -> None:
+    assert STAGE.prepare(Masked(label)).text == read
+
+
+@pytest.mark.parametrize(
+    ("label", "translation", "written"),
+    [
+        ("&File", "Datei", "&Datei"),
+        ("&File", "Eine Datei für alle", "Eine Datei &für alle"),
+        ("E&xit", "Beenden", "&Beenden"),
+        ("E&xit", "Hexe", "He&xe"),
+        ("&Öffnen", "Open", "&Open"),
+        ("&Exit", "…", "…"),
+        ("&Exit", "&Ende", "&Ende"),
+        ("Haus", "House", "House"),
+    ],
+)
+def test_where_it_comes_back(label: str, translation: str, written: str) -> None:
+    assert STAGE.finish(translation, StagedSentence(Masked(label), Masked(label))) == written
+
+
+@given(st.text(alphabet="&aBc .ö1", max_size=12), st.text(alphabet="&aBc .ö1", max_size=12))
+def test_a_mark_is_added_once_before_a_letter_or_digit(label: str, translation: str) -> None:
+    found = find_accelerator(label)
+    if found is None:
+        return
+    written = with_accelerator(translation, label[found.end - 1])
+    assert written.replace("&", "") == translation.replace("&", "")
+    assert written.count("&") in (translation.count("&"), 1)
+    assert "&" in translation or not any(map(str.isalnum, translation)) or written[written.index("&") + 1].isalnum()
+
+
+@pytest.mark.anyio
+async def test_a_label_goes_through_a_server(tmp_path: Path) -> None:
+    """The model copies: what comes back is what was sent, at the place where it stood."""
+    async with served({"de-en": tiny_bundle(tmp_path)}) as service:
+        reply = (await service.translate("Dat&ei", details=True)).json()
+    assert reply["translatedText"] == "Dat&ei"
+    (sentence,) = reply["details"][0]["sentences"]
+    assert (sentence["source"], "faults" in sentence) == ({"start": 0, "end": 6}, False)
