@@ -71,7 +71,7 @@ class SentenceDetail(BaseModel):
     faults: list[Fault] | None = Field(
         default=None,
         description="What is at fault after all attempts, where anything is: `characters` (a broken one), `signs`, "
-        "`numbers` (of four digits or more) and `parts` (that come back as they are) are not there as often as in the "
+        "`numbers` (of four digits or more, or any where there are others instead) and `parts` (that come back as they are) are not there as often as in the "
         "source, `brackets` or quotation marks lack their other one, or there are no `words`.",
     )
     match: int | None = Field(

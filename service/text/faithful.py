@@ -18,11 +18,12 @@ from tandem.service.text.spans import Span
 BROKEN = "\ufffd"
 _GROUPS = " .,'’\u00a0\u202f"
 _NUMBER = re.compile(rf"\d{{1,3}}(?:[{_GROUPS}]\d{{3}})+(?!\d)|\d+")
-_LONG = 4  # digits; shorter numbers are written in words, too
+_LONG, _HUGE = 4, 9  # digits; shorter numbers are written in words, too, and longer ones are no times of day
 _SIGNS = frozenset("#%&*@\\_^`†‡•·§¶‰")
 _IN_WORDS = frozenset("%&€$£¥+°=")  # a sign in one language, a word in another
 _BRACKETS = ("()", "[]", "{}")
-_QUOTES = '"“”„«»'
+_QUOTES_OF_A_KIND = ('"', "“”„", "«»")
+_QUOTES = "".join(_QUOTES_OF_A_KIND)
 _SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
 _END = re.compile(r"[.!?…:;,。！？：；，]*\Z")
 _CLOSING = re.compile(r"(?<=[.!?…])[\"”“»)\]]\Z")
@@ -33,7 +34,7 @@ _ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|u
 
 Fault: TypeAlias = Literal["characters", "signs", "numbers", "parts", "brackets", "words"]
 """What a translation lacks, or has and its source does not: a broken character, a sign or a letter that models hardly
-know, a number of four digits or more, a part that comes back as it is, the other one of two brackets or quotation
+know, a number of four digits or more, or another number instead of one, a part that comes back as it is, the other one of two brackets or quotation
 marks, or words at all."""
 
 
@@ -52,7 +53,7 @@ def find_faults(masked: Masked, written: str, rare: Set[str] = frozenset()) -> t
     checks: dict[Fault, bool] = {
         "characters": written.count(BROKEN) > wanted.count(BROKEN),
         "signs": bool(_lost_signs(wanted, written, rare)) or _has_strange_signs(wanted, written),
-        "numbers": bool(_numbers(wanted) - _numbers(written)),
+        "numbers": bool(_lost_numbers(wanted, written)),
         "parts": any(wanted.count(part) != written.count(part) for part in {*kept} if len(part) > 1),
         "brackets": any(_is_torn(wanted, written, one) for one in _PAIRS),
         "words": is_translatable(masked.text) and not is_translatable(_without(written, kept)),
@@ -69,7 +70,7 @@ def to_hide(masked: Masked, written: str, faults: Collection[Fault], rare: Set[s
         found += _matches(rf"(?=\w*[{letters}])\w+", masked.text) if letters else ()
         found += _matches(rf"\d*[{re.escape(signs)}]+", masked.text) if signs else ()
     if "numbers" in faults:
-        lost_numbers = _numbers(wanted) - _numbers(written)
+        lost_numbers = _lost_numbers(wanted, written)
         found += [Span(*match.span()) for match in _NUMBER.finditer(masked.text) if _digits(match[0]) in lost_numbers]
     if "brackets" in faults:
         torn = "".join(one for one in _PAIRS if _is_torn(wanted, written, one))
@@ -139,7 +140,7 @@ def _is_torn(wanted: str, written: str, pair: str) -> bool:
 
 def _is_balanced(text: str, pair: str) -> bool:
     if pair == _QUOTES:
-        return sum(map(text.count, _QUOTES)) % 2 == 0
+        return not any(sum(map(text.count, marks)) % 2 for marks in _QUOTES_OF_A_KIND)
     depth = 0
     for character in text:
         depth += (character == pair[0]) - (character == pair[1])
@@ -148,8 +149,21 @@ def _is_balanced(text: str, pair: str) -> bool:
     return depth == 0
 
 
+def _lost_numbers(wanted: str, written: str) -> set[str]:
+    """Digits of numbers that a translation lacks: long ones; all where it has others instead, but for times of day.
+
+    Of 28,000 pairs of the test sets 4 have another number on one side in the place of one on the other.
+    """
+    ours, theirs = _numbers(wanted), _numbers(written)
+    lost, strange = ours - theirs, theirs - ours
+    values = {int(digits) for digits in lost if len(digits) <= _HUGE}
+    hours = {value + shift for value in values for shift in (-12, 0, 12)}
+    changed = any(len(digits) > _HUGE or int(digits) not in hours for digits in strange)
+    return {digits for digits in lost if changed or len(digits) >= _LONG}
+
+
 def _numbers(text: str) -> Counter[str]:
-    return Counter(digits for match in _NUMBER.finditer(text) if len(digits := _digits(match[0])) >= _LONG)
+    return Counter(_digits(match[0]) for match in _NUMBER.finditer(text))
 
 
 def _digits(number: str) -> str:

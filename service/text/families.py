@@ -36,6 +36,9 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "printf with a percent sign": CopiedForm(rf"(?:{_PRINTF}|\d{{1,9}})?%%(?:{_PRINTF}|%%)*"),
     "printf": CopiedForm(_PRINTF, read_first=True),
     "percent signs": CopiedForm(r"%[A-Z][A-Z0-9_]{1,100}%|%\d(?![\w%])"),
+    "formula": CopiedForm(
+        r"(?<![\w$])\$(?=[^$\n]{0,200}[\\^_={}])[^$\s](?:[^$\n]{0,198}[^$\s])?\$(?![\w$])"  # of TeX
+    ),
     "variable": CopiedForm(r"(?<![\w$])\$(?:t\([^()\n]{1,100}\)|[A-Za-z_]\w{1,100}+)"),
     "template": CopiedForm(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|<!--[^\n]{0,500}?-->"),
     # A break of a line is one, wherever it stands (``layout``).

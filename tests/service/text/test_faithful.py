@@ -28,6 +28,12 @@ def masked(text: str) -> Masked:
         ("Im Jahr 1984 waren es 12.345", "In 1984 it was 12,345", []),
         ("Im Jahr 1984 waren es 12345", "In 1985 it was 12 345", ["numbers"]),
         ("Es sind 12 von 100", "It is a dozen of a hundred", []),
+        ("Im 21. Jahrhundert", "In the 210 century", ["numbers"]),
+        ("Um 14:30 Uhr in Saal 5", "At 2:30 p.m. in hall 5", []),
+        ("At 2:30 p.m. and 12:15 a.m.", "Um 14:30 und 0:15 Uhr", []),
+        ("Werte von 0 bis 69", "values from 00 to 69", []),
+        ("Zwei von 3", "2 of 3", []),
+        ("12 Stück", "a dozen pieces", []),
         ("Hallo {name}!", "Hello {name} {name}!", ["parts"]),
         ("Siehe https://a.b/c", "See there", ["parts"]),
         ("Haus (alt)", "house (old", ["brackets"]),
@@ -36,6 +42,7 @@ def masked(text: str) -> Masked:
         ("Er sagt „so“", 'He says "so', ["brackets"]),
         ("Er sagt „so“", "He says so", []),  # half of all references have fewer quotation marks, or other ones
         ("Er sagt „so“", 'He says "so"', []),
+        ("Er sagt „so“", "He says “so»", ["brackets"]),
         (":) so", ":( so", []),  # not balanced in the source
         ("Das Haus", "...", ["words"]),
         ("Das {name}", "{name}", ["words"]),
@@ -51,6 +58,7 @@ def test_what_is_at_fault(source: str, written: str, faults: list[str]) -> None:
     [
         ("Haus § Hund ‰", "house ‰ dog", ["§"]),
         ("1984 und 2024", "1984 and 2023", ["2024"]),
+        ("Seite 3 von 17", "page 3 of 71", ["17"]),
         ("Haus (alt)", "house (old", ["(", ")"]),
         ("Das Haús ist alt", "The \ufffd is old", ["Haús"]),
         ("Das Haus", "...", []),

@@ -15,6 +15,7 @@ FOUND = {
     "printf with a percent sign": "‹%d%%› von %s, ‹50%%›",
     "printf": "‹%d› von ‹%1$s›, ‹%(foo)s› ‹%5.2f› ‹%@› 100 % der",
     "percent signs": "‹%NAME%› ist ‹%1› 50 %",
+    "formula": r"es gilt ‹$x^2$› und ‹$\alpha_1 = 3$›, 5 $ und 6 $ = 11 $, $HOME=$PWD",
     "variable": "‹$HOME› ‹$t(key.name)› ‹$name› 5 $ US$",
     "template": "‹<%= name %>› ‹<% if x > 1 %>› ‹<?php echo 1 ?>› ‹<!-- so -->›",
     "tag": 'a ‹<x id="1"/>› b ‹<1>› c ‹</1>› ‹<0/>› 5 < 10 > 3',
