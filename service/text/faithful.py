@@ -34,8 +34,8 @@ _ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|u
 
 Fault: TypeAlias = Literal["characters", "signs", "numbers", "parts", "brackets", "words"]
 """What a translation lacks, or has and its source does not: a broken character, a sign or a letter that models hardly
-know, a number of four digits or more, or another number instead of one, a part that comes back as it is, the other one of two brackets or quotation
-marks, or words at all."""
+know, a number of four digits or more, or another number instead of one, a part that comes back as it is, the other one
+of two brackets or quotation marks, or words at all."""
 
 
 def find_faults(masked: Masked, written: str, rare: Set[str] = frozenset()) -> tuple[Fault, ...]:

@@ -36,7 +36,7 @@ FOUND = {
     "name with digits": "‹utf8mb4› ‹F7› ‹1.2.3› 3D 1.234.567 Einwohner ‹1.234.567.8›",
     "path": "‹/etc/fonts› ‹--force› und/oder",
     "date": "Frist: ‹2024-05-03 14:30›, ‹2048-09-18T21:11:00Z›, ‹2024-05-03T10:00:00+02:00›, ‹1999-12-31›. 1234-56-78",
-    "day and month": "vom ‹1.2.› bis ‹30.12.› offen, am ‹3.5.› um 8 Uhr, ‹4.5.›–‹6.5.›, Version 3.5. Neu 1.13. so 3.5 m",
+    "day and month": "vom ‹1.2.› bis ‹30.12.› offen, am ‹3.5.› um 8 Uhr, ‹4.5.›–‹6.5.›, Nr. 3.5. Neu 1.13. so 3.5 m",
     "time with seconds": "‹21:11:00› und 14:30",
     "UUID": "‹123e4567-e89b-12d3-a456-426614174000›",
     "hexadecimal number": "‹0xdeadbeef› ‹0XFF› 0x x0xf",
