@@ -72,8 +72,8 @@ class SentenceDetail(BaseModel):
         default=None,
         description="What is at fault after all attempts, where anything is: `characters` (a broken one), `signs`, "
         "`numbers` (of four digits or more, or any where there are others instead) and `parts` (that come back as they "
-        "are) are not there as often as in the source, `brackets` or quotation marks lack their other one, or there are "
-        "no `words`.",
+        "are) are not there as often as in the source, `brackets` or quotation marks lack their other one, or there "
+        "are no `words`.",
     )
     match: int | None = Field(
         default=None, description="100 where the caller's translation memory had the sentence, and nothing was decoded."
