@@ -150,15 +150,15 @@ def recipe_from_bundle(job: StarterRequest, amount: Amount, bundle: Bundle) -> D
     base = base_recipe(bundle, job)
     # A GPU may have trained it in batches that are larger than this text.
     manifest, tokens = bundle.manifest, min(base.training.batch_tokens, sizes.batch_tokens(amount))
-    own = base.data.corpora if manifest.training.recipe else ()
+    own = [corpus for corpus in base.data.corpora if corpus != job.corpus]
     old = [replace(corpus, splits=("train",), repeat=1, test_split="test") for corpus in own]
-    config = base.model if not manifest.training.recipe else manifest.config
+    config = {key: value for key, value in {**manifest.config, **base.model}.items() if key not in _SIZES}
     start = {
         "name": manifest.name,
         "bundle": str(bundle.path),
         "data": tomlkit.dumps({"data": _changed(replace(base.data, rewriting_from=0), "corpora")}),
         "corpora": corpora_toml(*old),
-        "model": tomlkit.dumps({"model": {key: value for key, value in config.items() if key not in _SIZES}}),
+        "model": tomlkit.dumps({"model": config}),
         "training": base.training,
         "decoding": tomlkit.dumps({"decoding": _changed(manifest.decoding)}),
     }
@@ -211,7 +211,6 @@ def _imported_recipe(bundle: Bundle, job: StarterRequest) -> Recipe:
     manifest = bundle.manifest
     if manifest.pairs or manifest.decoding.prefix:
         raise ConfigError(f"{manifest.name} cannot learn from two files: its sources or targets begin with a tag")
-    model = {key: value for key, value in manifest.config.items() if key not in _SIZES} | {"dropout": _DROPOUT}
     longest = min(LONGEST, manifest.limits.max_source_tokens, manifest.limits.max_target_tokens)
     mapping = {
         "name": job.name,
@@ -225,17 +224,12 @@ def _imported_recipe(bundle: Bundle, job: StarterRequest) -> Recipe:
             "truncate_source": manifest.task == "summarize",
             "corpora": [_changed(job.corpus)],
         },
-        "model": {key: value for key, value in model.items() if key in _fields_of(manifest.architecture)},
+        "model": {"dropout": _DROPOUT},
         "optimiser": {"learning_rate": TUNING_RATE},
         "training": {"batch_tokens": _BATCH},
         "decoding": {"max_length": longest - 1},
     }
     return recipe_from_mapping(mapping, f"a recipe for {manifest.name}")
-
-
-def _fields_of(architecture: str) -> set[str]:
-    """The keys of an architecture's configuration."""
-    return {field.name for field in dataclasses.fields(ARCHITECTURES[architecture][0])}
 
 
 def corpora_toml(*corpora: CorpusConfig) -> str:
