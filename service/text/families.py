@@ -143,7 +143,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
     r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
-    r"|\$\w|&\w|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
+    r"|\$[\w(]|&\w|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 
 

@@ -69,7 +69,8 @@ class Plan:
     @property
     def rare(self) -> Set[str]:
         """Characters that one of the models has hardly read."""
-        return frozenset().union(*(model.alphabet.rare for model in self.route.models))
+        first, *others = (model.alphabet.rare for model in self.route.models)
+        return first.union(*others) if others else first
 
     @property
     def writer(self) -> ServedModel:

@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 # The least share of acceptable answers; raised with every better model, never lowered. One phrase below what was
 # counted, for a near tie may fall otherwise on another processor. A direction that nothing serves has none.
-FLOORS = {"de-en": 0.88, "en-de": 0.9, "fr-en": 0.82, "en-fr": 0.84}
+FLOORS = {"de-en": 0.88, "en-de": 0.9, "fr-en": 0.82, "en-fr": 0.88}
 WORD_FLOORS = {"de-en": 0.97, "en-de": 0.91, "fr-en": 0.91, "en-fr": 0.91}
 # Of the page's examples all must be right, in every pair that is served.
 EXAMPLES = {
