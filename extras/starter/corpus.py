@@ -88,6 +88,8 @@ def _check(job: StarterRequest) -> None:
         raise ConfigError(f"NAME must be letters, digits, '.', '_' and '-', at most 100, but is {job.name!r}")
     if job.bundle is not None:
         base_recipe(job.bundle, job)
+        if job.task not in (None, task := job.bundle.manifest.task):
+            raise ConfigError(f"--task must be {task}, as {job.bundle.manifest.name} is for that, but is {job.task}")
     elif job.languages[0] == job.languages[1] and not job.summarizes:
         raise ConfigError(f"source and target are both {job.languages[0]!r}: --task must be summarize, or left out")
     folder = job.corpora / job.name

@@ -72,6 +72,8 @@ def test_the_shipped_summarizer_goes_on_as_one(tmp_path: Path, monkeypatch: pyte
     assert (recipe.task, recipe.training.metric, recipe.start) == ("summarize", "rouge", str(bundle))
     assert (recipe.data.truncate_source, recipe.data.max_source_tokens) == (True, 128)
     assert "--from" not in output[output.index("Look at the recipe") :]
+    again = ("new", "other", "--source", "texts.txt", "--target", "titles.txt", "--from", bundle, "--task", "translate")
+    assert "--task must be summarize, as arxiv-title is for that, but is translate" in fails(*again)
 
 
 def test_summaries_are_learnt_from_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
