@@ -106,8 +106,9 @@ def test_the_search_s_own_scores_are_those_of_scoring(translator: Translator) ->
 
 def test_who_waits_is_told_where_it_is_closed() -> None:
     opened = Translator(SHIPPED)
+    different = " ".join(f"Das Haus {number} ist alt." for number in range(2_000))  # equal ones are decoded once
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(opened.translate, "Das Haus ist alt. " * 2_000, source="de", target="en")
+        waiting = threads.submit(opened.translate, different, source="de", target="en")
         time.sleep(0.2)
         opened.close()
         with pytest.raises(Draining):
