@@ -30,6 +30,7 @@ from tandem.extras.importing.opus import FORM
 from tandem.models.architectures.transformer import DecoderLayer, EncoderLayer, Transformer, TransformerConfig
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
+from tandem.models.search import SearchOptions
 from tandem.models.steps.loading import load_bundle_model, model_tensors
 from tandem.models.vocabulary import (
     BOS,
@@ -46,6 +47,8 @@ from tandem.models.vocabulary.listed import START
 
 _SPECIAL = {"eos": "</s>", "unk": "<unk>", "pad": "<pad>"}
 _POSITIONS = ("halves", "sinusoidal")
+_DEFAULTS = SearchOptions()
+_WITHOUT_FIELD = ("coverage_penalty", "min_length_ratio", "max_length_ratio", "max_rounds", "prefix", "exhaustive")
 _READING = re.compile(r"_embedding$|\.(query_key_value|query|source_keys|source_values|inner)\.weight$")
 _WRITING = re.compile(r"\.(output|outer|norms\.\d)\.(weight|bias)$")
 """Tensors whose columns, and whose rows, are the numbers of a vector of the model's width."""
@@ -75,11 +78,10 @@ def marian_files(bundle: Bundle) -> MarianFiles:
         ConfigError: the form cannot say what the model computes; every reason is named.
     """
     model = load_bundle_model(bundle)
-    if not isinstance(model, Transformer) or (faults := _faults(bundle, model.config)):
-        reasons = (
-            faults if isinstance(model, Transformer) else [f"it is a {bundle.manifest.architecture}, no transformer"]
-        )
-        raise ConfigError(f"{bundle.path} cannot be written as {FORM}: {'; '.join(reasons)}")
+    if not isinstance(model, Transformer):
+        raise ConfigError(f"{bundle.path} cannot be written as {FORM}: it is a {bundle.manifest.architecture}")
+    if faults := _faults(bundle, model.config):
+        raise ConfigError(f"{bundle.path} cannot be written as {FORM}: {'; '.join(faults)}")
     marian = as_marian(model)
     shared = marian.config.tied == "all"
     sides = (untagged(bundle.source_vocabularies[0]), bundle.target_vocabulary)
@@ -289,9 +291,7 @@ def _left_out(bundle: Bundle) -> list[str]:
     lines = []
     if options.length_penalty_form == "gnmt":
         lines.append(f"length_penalty_form is {options.length_penalty_form!r}: the length is not penalised there")
-    if options.coverage_penalty:
-        lines.append(f"coverage_penalty is {options.coverage_penalty:g}: there is none there")
-    if options.max_rounds:
-        lines.append(f"max_rounds is {options.max_rounds}: repeated stretches are not counted there")
+    set_here = [name for name in _WITHOUT_FIELD if getattr(options, name) != getattr(_DEFAULTS, name)]
+    lines += [f"{name} is {getattr(options, name)!r}: it counts for nothing there" for name in set_here]
     lines += [f"the {name} stays here" for name in ("shortlist", "lexicon", "dictionary") if getattr(manifest, name)]
     return lines

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from tandem.extras.importing.bundle import load_model, read_model
-from tandem.extras.importing.converting import as_marian, marian_tensors
+from tandem.extras.importing.converting import as_marian, marian_files, marian_tensors
 from tandem.extras.importing.model import Asked
 from tandem.extras.importing.tests.comparing import library_logits, rows
 from tandem.extras.importing.tests.restated import Family
@@ -148,7 +148,7 @@ def test_what_the_form_cannot_say_is_refused_with_every_reason(tmp_path: Path) -
 
 
 def test_nothing_is_overwritten_and_what_is_left_out_is_said(tmp_path: Path) -> None:
-    options = SearchOptions(length_penalty_form="gnmt", max_length=20, max_rounds=2)
+    options = SearchOptions(length_penalty_form="gnmt", max_length=20, max_length_ratio=2.5, max_rounds=2)
     bundle = bundle_of(tmp_path, transformer(tied="all"), decoding=options)
     out = tmp_path / "marian"
     out.mkdir()
@@ -156,6 +156,9 @@ def test_nothing_is_overwritten_and_what_is_left_out_is_said(tmp_path: Path) -> 
     assert "--out must be a new or empty folder" in fails("convert", bundle.path, "--out", out)
     assert [path.name for path in out.iterdir()] == ["mine"]
     (out / "mine").unlink()
+    assert [line.split(":")[0] for line in marian_files(bundle).left_out] == [
+        *("length_penalty_form is 'gnmt'", "max_length_ratio is 2.5", "max_rounds is 2")
+    ]
     succeeds("convert", bundle.path, "--out", out)
     assert json.loads((out / "generation_config.json").read_text(encoding="utf-8"))["length_penalty"] == 0.0
     names = {"README.md", "config.json", "generation_config.json", "model.safetensors"}
