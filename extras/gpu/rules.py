@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from tandem.models.search.hypotheses import Sentence
-from tandem.models.search.repetition import LONGEST_PERIOD, most_rounds
+from tandem.models.search.rounds import LONGEST_PERIOD, allowed_rounds
 
 FREE = -1  # where no token is forced, required or written yet
 NEVER = 1 << 20  # more than any hypothesis has tokens, and so many times LONGEST_PERIOD is an int32
@@ -26,10 +26,7 @@ NEVER = 1 << 20  # more than any hypothesis has tokens, and so many times LONGES
 def repetition_bounds(sentence: Sentence) -> tuple[int, int]:
     """Of a sentence the least match that an n-gram forbids, and the rounds that it may go; ``NEVER`` where it may."""
     size, rounds = sentence.options.no_repeat_ngram_size, sentence.options.max_rounds
-    if rounds:
-        texts = (source.tolist() for source in sentence.sources if source.ndim == 1)
-        rounds = max([rounds, *map(most_rounds, texts)])
-    return size - 1 if size else NEVER, rounds or NEVER
+    return size - 1 if size else NEVER, allowed_rounds(rounds, sentence.sources) or NEVER
 
 
 def repeating(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tandem.models.search.beam import Live
 from tandem.models.search.hypotheses import Admitted
-from tandem.models.search.repetition import may_repeat, repeating
+from tandem.models.search.repetition import Bans, repeating
 
 FREE = -1
 
@@ -30,25 +30,18 @@ def constrain(
     forced_B = [forced_token(one, age, eos) if one else FREE for one, age in zip(places, ages, strict=True)]
     free = [one if token == FREE else None for one, token in zip(places, forced_B, strict=True)]
     always = [_always_banned(one, age, eos) if one else () for one, age in zip(free, ages, strict=True)]
-    repeating_B = may_repeat(free, live)
-    own = {
-        place: _by_row(one, live, place, eos)
-        for place, one in enumerate(free)
-        if one and (one.sentence.options.required or repeating_B[place])
-    }
-    forced = np.array(forced_B, np.int64).repeat(rows)
-    if not own and len(set(always)) == 1:  # the same for all, as in nearly every step
-        return _everywhere(always[0] or (vocabulary_size,), len(forced)), forced
-    bans: list[Sequence[int]] = []
-    for place, shared in enumerate(always):
-        for tokens, must in own.get(place, [(shared, FREE)] * rows):
-            if must != FREE:
-                forced[len(bans)] = must
-            bans.append(tokens)
-    banned = np.full((len(bans), max(1, *map(len, bans))), vocabulary_size, np.int64)
-    for row, tokens in enumerate(bans):
-        banned[row, : len(tokens)] = tokens
-    return banned, forced
+    repeats = repeating(free, live)
+    forced_R = np.array(forced_B, np.int64).repeat(rows)
+    if len(set(always)) == 1:  # the same for all, as in nearly every step
+        banned_RJ = _everywhere(always[0] or (vocabulary_size,), len(forced_R))
+    else:
+        banned_RJ = _rows_of(always, vocabulary_size).repeat(rows, axis=0)
+    if len(repeats.token_N):
+        further_RJ = _by_row(repeats, rows, len(forced_R), vocabulary_size)
+        banned_RJ = np.concatenate([banned_RJ, further_RJ], axis=1)
+    owing = [place for place, one in enumerate(free) if one and one.sentence.options.required]
+    constraints = banned_RJ, forced_R
+    return _required(places, live, owing, constraints, nothing=vocabulary_size, eos=eos) if owing else constraints
 
 
 @lru_cache(maxsize=64)
@@ -70,29 +63,56 @@ def _always_banned(admitted: Admitted, age: int, eos: int) -> tuple[int, ...]:
     return (*suppressed, eos) if age < admitted.shortest else suppressed
 
 
-def _by_row(admitted: Admitted, live: Live, place: int, eos: int) -> list[tuple[Sequence[int], int]]:
-    """Per row what is banned, and what is forced or FREE."""
-    options, age = admitted.sentence.options, int(live.age_B[place])
-    tokens_KL = live.tokens_BKL[place, :, :age]
-    shared = _always_banned(admitted, age, eos)
-    repeats = repeating(tokens_KL, admitted.sentence)
-    if not options.required:
-        return [((*shared, *own), FREE) for own in repeats]
-    return [
-        _owing((*shared, *own), missing(options.required, held), options.required, (admitted.longest - age, eos))
-        for own, held in zip(repeats, tokens_KL.tolist(), strict=True)
-    ]
+def _rows_of(lists: Sequence[Sequence[int]], nothing: int) -> NDArray[np.int64]:
+    """Lists of tokens as the rows of a matrix of at least one column, ``nothing`` behind the last token of each."""
+    matrix = np.full((len(lists), max(1, *map(len, lists))), nothing, np.int64)
+    for row, tokens in zip(matrix, lists, strict=True):
+        row[: len(tokens)] = tokens
+    return matrix
+
+
+def _by_row(bans: Bans, rows: int, total: int, nothing: int) -> NDArray[np.int64]:
+    """Bans as the rows of a matrix, for all ``total`` rows, ``rows`` of each sentence; ``nothing`` elsewhere."""
+    row_N = bans.sentence_N * rows + bans.row_N
+    order_N = np.argsort(row_N, kind="stable")
+    row_N = row_N[order_N]
+    column_N = np.arange(len(row_N)) - np.searchsorted(row_N, row_N)
+    matrix = np.full((total, int(column_N.max()) + 1), nothing, np.int64)
+    matrix[row_N, column_N] = bans.token_N[order_N]
+    return matrix
+
+
+def _required(
+    places: Sequence[Admitted | None],
+    live: Live,
+    owing: Sequence[int],
+    constraints: tuple[NDArray[np.int64], NDArray[np.int64]],
+    *,
+    nothing: int,
+    eos: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """``banned`` and ``forced`` where the sentences of some places, ``owing``, must have tokens."""
+    (banned_RJ, forced_R), rows = constraints, live.score_BK.shape[1]
+    bans = [[token for token in row if token != nothing] for row in banned_RJ.tolist()]
+    forced_R = forced_R.copy()
+    for place in owing:
+        one, age = places[place], int(live.age_B[place])
+        assert one is not None
+        required = one.sentence.options.required
+        for at, held in enumerate(live.tokens_BKL[place, :, :age].tolist(), start=place * rows):
+            bans[at], forced_R[at] = _owing(bans[at], missing(required, held), required, (one.longest - age, eos))
+    return _rows_of(bans, nothing), forced_R
 
 
 def _owing(
-    banned: Sequence[int], owed: Sequence[int], required: Sequence[int], end: tuple[int, int]
-) -> tuple[Sequence[int], int]:
+    banned: list[int], owed: Sequence[int], required: Sequence[int], end: tuple[int, int]
+) -> tuple[list[int], int]:
     """What is banned and forced in a row that still owes tokens; ``end``: how many fit, and EOS."""
     room, eos = end
     if owed and room <= len(owed):
-        return (), owed[0]
+        return [], owed[0]
     done = set(required).difference(owed)
-    return (*(token for token in banned if token not in owed), *done, *([eos] if owed else ())), FREE
+    return [*(token for token in banned if token not in owed), *done, *([eos] if owed else ())], FREE
 
 
 def missing(required: Sequence[int], held: Sequence[int]) -> list[int]:

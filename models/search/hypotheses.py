@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tandem.models.errors import DecodingError, OptionError
 from tandem.models.search.graphs import Array
 from tandem.models.search.options import SearchOptions
+from tandem.models.search.rounds import allowed_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Admitted:
-    """A sentence in the batch with its bounds, in target tokens without EOS, and its shortlist.
+    """A sentence in the batch with its bounds, in target tokens without EOS, the rounds that it may go (0: any), and
+    its shortlist.
 
     The list holds the prefix's and the required tokens and EOS, whether they were listed or not.
 
@@ -128,6 +130,7 @@ class Admitted:
     sentence: Sentence
     shortest: int
     longest: int
+    rounds: int = 0
     shortlist: NDArray[np.int64] | None = None
 
     @classmethod
@@ -143,7 +146,8 @@ class Admitted:
         if listed is not None:
             always = [eos, *sentence.options.prefix, *sentence.options.required]
             listed = np.union1d(listed, np.array(always, np.int64))
-        return cls(sentence, *sentence.options.bounds(max(lengths)), listed)
+        rounds = allowed_rounds(sentence.options.max_rounds, sentence.sources)
+        return cls(sentence, *sentence.options.bounds(max(lengths)), rounds, listed)
 
 
 @dataclass(frozen=True, slots=True)

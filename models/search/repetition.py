@@ -1,65 +1,44 @@
 """What would make a hypothesis repeat itself: n-grams that it holds, and rounds, stretches that follow themselves.
 
-Both are looked for in all sentences at once, and seldom found: most steps need not look at any row by itself.
+Both are looked for in all rows of all sentences at once, and seldom found.
 
-Shape suffixes: B sentences, K rows, L tokens, S starts of n-grams, P periods (lengths of a stretch).
+Shape suffixes: B sentences, K rows, L tokens, S starts of n-grams, P periods (lengths of a stretch), N bans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tandem.models.search.beam import Live
-from tandem.models.search.hypotheses import Admitted, Sentence
-
-LONGEST_PERIOD = 12
-"""Tokens of the longest stretch whose rounds are counted."""
+from tandem.models.search.hypotheses import Admitted
+from tandem.models.search.rounds import LONGEST_PERIOD
 
 
-def may_repeat(places: Sequence[Admitted | None], live: Live) -> NDArray[np.bool_]:
-    """Per sentence whether the next token could complete an n-gram that a row holds, or a round too many.
+class Bans(NamedTuple):
+    """Tokens that rows may not go on with, one each: its sentence, the row among the sentence's, and the token."""
 
-    Only those that the options forbid count; for rounds it may be true where the source has as many.
+    sentence_N: NDArray[np.int64]
+    row_N: NDArray[np.int64]
+    token_N: NDArray[np.int64]
+
+
+def repeating(places: Sequence[Admitted | None], live: Live) -> Bans:
+    """The tokens that would complete an n-gram that the row holds, or a round too many, as the options of each forbid.
+
+    A token may be there twice. Rounds are bounded by :func:`models.search.rounds.allowed_rounds`.
     """
-    options = [one.sentence.options if one else None for one in places]
-    kinds_B = [(one.no_repeat_ngram_size, one.max_rounds) if one else (0, 0) for one in options]
-    found_B = np.zeros(len(places), np.bool_)
+    kinds_B = [(one.sentence.options.no_repeat_ngram_size, one.rounds) if one else (0, 0) for one in places]
+    found = [Bans(*np.zeros((3, 0), np.int64))]
     for kind in set(kinds_B) - {(0, 0)}:
         at = np.flatnonzero([one == kind for one in kinds_B] & _echoes(live, *kind))
         if len(at):
-            found_B[at] = _completes(live.tokens_BKL[at], live.age_B[at], *kind)
-    return found_B
-
-
-def repeating(tokens_KL: NDArray[np.int64], sentence: Sentence) -> list[list[int]]:
-    """Per row of a sentence, the tokens that would repeat what its options forbid to repeat."""
-    size, rounds = sentence.options.no_repeat_ngram_size, sentence.options.max_rounds
-    found: list[set[int]] = [set() for _ in tokens_KL]
-    if 0 < size <= tokens_KL.shape[1]:
-        found = _completing_ngrams(tokens_KL, size)
-    if rounds:
-        further = [_completing_rounds(row, rounds) for row in tokens_KL]
-        if any(further):
-            texts = (source.tolist() for source in sentence.sources if source.ndim == 1)
-            allowed = max([rounds, *map(most_rounds, texts)])
-            further = [_completing_rounds(row, allowed) for row in tokens_KL]
-        found = [one | other for one, other in zip(found, further, strict=True)]
-    return [sorted(one) for one in found]
-
-
-def most_rounds(tokens: Sequence[Any]) -> int:
-    """How often a stretch of up to ``LONGEST_PERIOD`` tokens, or words, follows itself at most, itself counted."""
-    most = min(len(tokens), 1)
-    for period in range(1, min(LONGEST_PERIOD, len(tokens) // 2) + 1):
-        same = 0  # tokens that equal the one a period before, up to here
-        for place in range(period, len(tokens)):
-            same = same + 1 if tokens[place] == tokens[place - period] else 0
-            most = max(most, same // period + 1)
-    return most
+            for bans in _completing(live.tokens_BKL[at], live.age_B[at], *kind):
+                found.append(bans._replace(sentence_N=at[bans.sentence_N]))
+    return found[0] if len(found) == 1 else Bans(*map(np.concatenate, zip(*found, strict=True)))
 
 
 def _echoes(live: Live, size: int, rounds: int) -> NDArray[np.bool_]:
@@ -80,60 +59,46 @@ def _echoes(live: Live, size: int, rounds: int) -> NDArray[np.bool_]:
     return found_B
 
 
-def _completes(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int, rounds: int) -> NDArray[np.bool_]:
-    """Per sentence whether the next token of a row could complete an n-gram that it holds, or a round too many."""
-    found_B = _ends_again(tokens_BKL, age_B, size) if size else np.zeros(len(age_B), np.bool_)
-    return found_B | _goes_round(tokens_BKL, age_B, rounds) if rounds else found_B
+def _completing(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int, rounds: int) -> Iterator[Bans]:
+    """The tokens that would complete an n-gram or a round too many; ``size`` and ``rounds`` are 0 where all may."""
+    longest_period = min(LONGEST_PERIOD, (int(age_B.max(initial=0)) + 1) // (rounds + 1)) if rounds else 0
+    if size and age_B.max(initial=0) >= size:
+        yield _completing_ngrams(tokens_BKL, age_B, size)
+    if longest_period:
+        yield _completing_rounds(tokens_BKL, age_B, rounds, longest_period)
 
 
-def _ends_again(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
-    """Per sentence whether the last ``size - 1`` tokens of a row stand earlier in it, followed by another."""
+def _completing_ngrams(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], size: int) -> Bans:
+    """What follows where the last ``size - 1`` tokens of a row stand earlier in it."""
     starts = int(age_B.max(initial=0)) - size + 1  # of the n-grams of the longest row
-    if starts < 1:
-        return np.zeros(len(age_B), np.bool_)
     before_B1S = np.arange(starts) <= age_B[:, None, None] - size
     same_BKS = np.broadcast_to(before_B1S, (*tokens_BKL.shape[:2], starts)).copy()
     for offset in range(size - 1):
         place_B11 = np.maximum(age_B - size + 1 + offset, 0)[:, None, None]
         last_BK1 = np.take_along_axis(tokens_BKL, place_B11, axis=2)
         same_BKS &= tokens_BKL[:, :, offset : offset + starts] == last_BK1
-    found_B: NDArray[np.bool_] = np.logical_or.reduce(same_BKS.reshape(len(age_B), -1), axis=1)
-    return found_B
+    sentence_N, row_N, start_N = same_BKS.nonzero()
+    return Bans(sentence_N, row_N, tokens_BKL[sentence_N, row_N, start_N + size - 1])
 
 
-def _completing_ngrams(tokens_KL: NDArray[np.int64], size: int) -> list[set[int]]:
-    """Per row, the tokens that would complete an n-gram of ``size`` that the row already holds."""
-    length = tokens_KL.shape[1]
-    starts = length - size + 1  # of the n-grams that are there
-    same_KS = np.ones((len(tokens_KL), starts), np.bool_)
-    for offset in range(size - 1):
-        same_KS &= tokens_KL[:, offset : offset + starts] == tokens_KL[:, [length - size + 1 + offset]]
-    return [set(tokens_L[size - 1 :][same_S].tolist()) for tokens_L, same_S in zip(tokens_KL, same_KS, strict=True)]
+def _completing_rounds(
+    tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], rounds: int, longest_period: int
+) -> Bans:
+    """What follows where a row ends in ``rounds`` of a stretch and all of one more but a token.
 
-
-def _goes_round(tokens_BKL: NDArray[np.int64], age_B: NDArray[np.int64], rounds: int) -> NDArray[np.bool_]:
-    """Per sentence whether the last token of a row equals those one period and, if so many count, two periods before.
-
-    That is needed for a round after ``rounds``, and is not enough for it.
+    Rows whose last token does not stand one period before, and two where so many count, are out at once: they are
+    nearly all.
     """
-    periods_P = np.arange(1, LONGEST_PERIOD + 1)
-    long_BP = age_B[:, None] >= (rounds + 1) * periods_P - 1
-    if not long_BP.any():
-        return np.zeros(len(age_B), np.bool_)
-    place_BL = np.maximum(age_B[:, None] - 1 - np.arange(2 * LONGEST_PERIOD + 1), 0)
+    periods_P = np.arange(1, longest_period + 1)
+    place_BL = np.maximum(age_B[:, None] - 1 - np.arange(max(rounds + 1, 3) * longest_period), 0)
     last_BKL = np.take_along_axis(tokens_BKL, place_BL[:, None, :], axis=2)  # from the last token backwards
-    one_BKP, two_BKP = last_BKL[:, :, 1 : LONGEST_PERIOD + 1], last_BKL[:, :, 2::2]
+    one_BKP, two_BKP = last_BKL[:, :, 1 : longest_period + 1], last_BKL[:, :, 2 : 2 * longest_period + 1 : 2]
     equal_BKP = (one_BKP == last_BKL[:, :, :1]) | (rounds * periods_P < 2)
     equal_BKP &= (two_BKP == one_BKP) | (rounds * periods_P < periods_P + 2)
-    found_B: NDArray[np.bool_] = (equal_BKP & long_BP[:, None, :]).any(axis=(1, 2))
-    return found_B
-
-
-def _completing_rounds(tokens_L: NDArray[np.int64], rounds: int) -> set[int]:
-    """The tokens that would complete a round after ``rounds`` of a stretch of up to ``LONGEST_PERIOD`` tokens."""
-    found = set()
-    for period in range(1, min(LONGEST_PERIOD, (len(tokens_L) + 1) // (rounds + 1)) + 1):
-        last_L = tokens_L[len(tokens_L) - (rounds + 1) * period + 1 :]
-        if (last_L[period:] == last_L[: len(last_L) - period]).all():
-            found.add(int(tokens_L[-period]))
-    return found
+    equal_BKP &= (age_B[:, None] >= (rounds + 1) * periods_P - 1)[:, None, :]
+    sentence_N, row_N, place_N = equal_BKP.nonzero()
+    last_NL, period_N1 = last_BKL[sentence_N, row_N], place_N[:, None] + 1
+    compared_I = np.arange(rounds * longest_period - 1)
+    equal_NI = last_NL[:, : len(compared_I)] == np.take_along_axis(last_NL, compared_I + period_N1, axis=1)
+    whole_N = (equal_NI | (compared_I >= rounds * period_N1 - 1)).all(axis=1)
+    return Bans(sentence_N[whole_N], row_N[whole_N], last_NL[whole_N, place_N[whole_N]])

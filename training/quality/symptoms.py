@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tandem.models.search import repetition
+from tandem.models.search import rounds as search_rounds
 
 MOST_ROUNDS = 2
 """Equal stretches of words one after another that are no loop: people write "very, very"."""
@@ -24,7 +24,7 @@ def is_loop(text: str, source: str = "") -> bool:
 
 def most_rounds(text: str) -> int:
     """How often a stretch of up to twelve words follows itself at most, itself counted; marks count as words."""
-    return repetition.most_rounds(_WORD.findall(text.casefold()))
+    return search_rounds.most_rounds(_WORD.findall(text.casefold()))
 
 
 def symptom(text: str, source: str, reference: str) -> str:

@@ -17,8 +17,9 @@ from tandem.models.errors import OptionError
 from tandem.models.search import DecodeBatch, Hypothesis, Sampling, SearchOptions, Sentence, translate_batch
 from tandem.models.search.beam import Live
 from tandem.models.search.hypotheses import Admitted
-from tandem.models.search.repetition import may_repeat, most_rounds, repeating
-from tests.models.search.naive import enumerate_all, naive_beam, rounds
+from tandem.models.search.repetition import repeating
+from tandem.models.search.rounds import most_rounds
+from tests.models.search.naive import allowed, enumerate_all, naive_beam, rounds
 from tests.models.search.tables import EOS, Distribution, TableGraphs, hashed, log_softmax, run_out, scripted, source
 
 RESERVED = (0, 1, 2)  # pad, unk and bos: kept out so that enumerations stay small
@@ -247,20 +248,25 @@ def test_rounds_are_bounded(seed: int, options: SearchOptions, period: int, sour
     rows=st.integers(1, 3),
     alphabet=st.integers(1, 4),
 )
-def test_no_row_is_overlooked(seed: int, kinds: list[tuple[int, int]], rows: int, alphabet: int) -> None:
-    """Where a token is forbidden to some row of a sentence, all rows of that sentence are looked at."""
+def test_every_token_that_would_repeat_is_forbidden_and_no_other(
+    seed: int, kinds: list[tuple[int, int]], rows: int, alphabet: int
+) -> None:
     draw = np.random.default_rng(seed)
     live = grown(draw.integers(4, 4 + alphabet, (len(kinds), rows, 40)), draw.integers(0, 40, len(kinds)))
-    places = [repetitive(size, most) for size, most in kinds]
-    found_B = may_repeat(places, live)
-    for place, one in enumerate(places):
-        forbidden = repeating(live.tokens_BKL[place, :, : live.age_B[place]], one.sentence)
-        assert found_B[place] or not any(forbidden)
+    bans = repeating([repetitive(size, most) for size, most in kinds], live)
+    found = set(zip(*(axis.tolist() for axis in bans), strict=True))
+    wanted = set()
+    for place, (size, most) in enumerate(kinds):
+        options = SearchOptions(no_repeat_ngram_size=size, max_rounds=most)
+        for row, tokens in enumerate(live.tokens_BKL[place, :, : live.age_B[place]].tolist()):
+            possible = range(4, 4 + alphabet)
+            wanted |= {(place, row, t) for t in possible if not allowed(tuple(tokens), t, (0, 99), options)}
+    assert found == wanted
 
 
 def test_where_nothing_repeats_nothing_is_forbidden() -> None:
     live = grown(np.arange(4, 4 + 2 * 3 * 40).reshape(2, 3, 40), np.array([20, 39]))
-    assert not may_repeat([repetitive(3, 2), repetitive(0, 2)], live).any()
+    assert not len(repeating([repetitive(3, 2), repetitive(0, 2)], live).token_N)
 
 
 def repetitive(size: int, most: int) -> Admitted:
