@@ -63,8 +63,9 @@ def calibrate(
 ) -> None:
     """Learn how sure a bundle is of its sentences and words, and measure what that is worth.
 
-    The text should be like that which people will send. It is decoded as the service decodes it: its validation part
-    (one segment a line; --limit is for each file) sets the curves, its test part is what the table and the AUC are of.
+    The text should be like that which people will send. It is decoded as the service decodes it, with the bundle's
+    shortlist where it has one: its validation part (one segment a line; --limit is for each file) sets the curves, its
+    test part is what the table and the AUC are of.
     Of a sentence the confidence is the chrF to expect, 0 to 1; of a word the chance that the reference has it too.
     What the model looked at counts where it tells bad ones better than scores alone, by held-out fifths of that part.
 
@@ -165,7 +166,8 @@ def _judged(
     read = [(line, ids) for line, ids in encoded if max(map(len, ids)) <= model.limit + 1]
     if len(read) < len(lines):
         report(f"{len(lines) - len(read):,} of {len(lines):,} lines are longer than the model reads: left out")
-    nbest = translate_batch(graphs, [tuple(np.array(side, np.int64) for side in ids) for _, ids in read], options)
+    sources = [tuple(np.array(side, np.int64) for side in ids) for _, ids in read]
+    nbest = translate_batch(graphs, sources, options, shortlist=model.bundle.shortlist)
     found = [(line, hypotheses[0]) for (line, _), hypotheses in zip(read, nbest, strict=True) if hypotheses]
     if not found:
         raise CorpusError("no line of the text could be decoded: it must have lines that are not empty on any side")

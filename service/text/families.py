@@ -135,6 +135,10 @@ NUMBERS: Mapping[str, CopiedForm] = {
         r"(?<![\w@./\\-])(?=[A-Z-]{0,40}\d)(?=[\d-]{0,40}[A-Z])[A-Z\d]{1,20}(?:-[A-Z\d]{1,20}){1,8}(?![\w@/\\-])",
         read_first=True,
     ),
+    # 6'2", 5′ 9″, 48°51'24"N; 1'200 is a number.
+    "feet and inches, or an angle": CopiedForm(
+        r"""(?<![\w.,'′’])\d{1,3}(?:°[ ]?\d{1,2})?['′’][ ]?\d{1,2}(?:[.,]\d{1,4})?(?:["″”]|'')(?:[ ]?[NSEWO](?!\w))?(?!\w)"""
+    ),
     "power of ten": CopiedForm(r"(?<![\w.,])\d{1,9}(?:[.,]\d{1,9})?[eE][+-]?\d{1,3}(?![\w.])"),
     "six digits and more": CopiedForm(rf"(?<![\w.,:$€£])(?<![$€£][ ])\d{{6,200}}{_SUM}"),
 }
@@ -142,7 +146,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
-    r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
+    r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\d['′’]|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
     r"|\$[\w(]|&\w|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
+from tandem.deploy.evaluation import calibration
 from tandem.deploy.evaluation.calibration import Judged
 from tandem.deploy.evaluation.decoding import Decoding, decode_lines
-from tandem.models.bundle import Bundle
+from tandem.models.bundle import Bundle, extend_bundle
+from tandem.models.bundle.files import SHORTLIST
 from tandem.models.config import to_mapping
+from tandem.models.search import Hypothesis, translate_batch
+from tandem.models.search.shortlist import Shortlist, Table
 from tests.command import fails, succeeds
 from tests.deploy.small import WORDS, Make, make
 from tests.determinism import one_thread, seeded
@@ -67,6 +73,26 @@ def test_what_is_measured_is_kept(make: Make, splits: Splits, tmp_path: Path) ->
 
     printed = succeeds(*command)
     assert f"AUC for chrF below the median: {of_sentences.auc:.3f}" in printed
+
+
+def test_it_is_measured_with_the_shortlist_that_the_service_uses(
+    make: Make, splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make("one", "de")
+    bundle = Bundle.load(path)
+    size = bundle.target_vocabulary.size
+    made = Shortlist((Table.of([[]] * bundle.source_vocabularies[0].size, size),), np.arange(size), size)
+    extend_bundle(path, {SHORTLIST: made.to_bytes()}, replace(bundle.manifest, shortlist=SHORTLIST))
+    used = []
+
+    def decode(*arguments: Any, shortlist: Shortlist | None = None) -> list[list[Hypothesis]]:
+        used.append(shortlist and shortlist.to_bytes())
+        return translate_batch(*arguments, shortlist=shortlist)
+
+    monkeypatch.setattr(calibration, "translate_batch", decode)
+    command = ["calibrate", str(path), "--source", splits("de"), "--references", splits("en"), "--runtime", "torch"]
+    succeeds(*command)
+    assert used == [made.to_bytes()] * 2
 
 
 @pytest.mark.parametrize("telling", [True, False])

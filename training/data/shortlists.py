@@ -6,12 +6,13 @@ Pieces are aligned by IBM Model 1; a source piece lists the targets that it make
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search.shortlist import Shortlist, Table
 from tandem.models.text import normalise
@@ -70,6 +71,28 @@ def build_shortlist(
         pairs.append(([lines[index] for index in chosen], [encoded[-1][index] for index in chosen]))
     counts = np.bincount(np.concatenate(encoded[-1]), minlength=target.size)
     return shortlist_of(vocabularies, pairs, counts, per_word=per_word, common=common)
+
+
+def tagged_shortlist(
+    bundle: Bundle, texts: Mapping[str, Sequence[Sequence[str]]], per_word: int, common: int
+) -> Shortlist:
+    """That of a bundle whose sources begin with the tag of the language to translate into, with a part for each.
+
+    Args:
+        bundle: of several directions.
+        texts: by direction, such as "de-en", of which there must be all: lines of source and target.
+        per_word, common: as of :func:`build_shortlist`, for each direction.
+
+    Raises:
+        ConfigError, CorpusError: as of :func:`build_shortlist`.
+    """
+    target, parts = bundle.target_vocabulary, []
+    for source, language in bundle.manifest.pairs:
+        vocabularies = bundle.direction(source, language).source_vocabularies, target
+        columns = texts[f"{source}-{language}"]
+        built = build_shortlist(vocabularies, columns, per_word=per_word, common=common)
+        parts.append((target.language_tag(language), built))
+    return Shortlist.tagged(parts)
 
 
 def shortlist_of(

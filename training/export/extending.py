@@ -20,6 +20,13 @@ TrainingSources: TypeAlias = Annotated[
 TrainingTargets: TypeAlias = Annotated[
     list[Path], typer.Option("--target", help="Its other side. Further corpora: --source and --target again.")
 ]
+TextDirections: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--direction",
+        help="For a bundle of several directions: languages of a --source and its --target, as de-en; once for each.",
+    ),
+]
 InPlace: TypeAlias = Annotated[bool, typer.Option("--in-place", help="Change the bundle itself.")]
 
 
@@ -55,3 +62,25 @@ def read_training_text(bundle: Bundle, sources: Sequence[Path], targets: Sequenc
         for column, lines in zip(columns, read_parallel(files), strict=True):
             column += lines
     return columns
+
+
+def text_by_direction(
+    bundle: Bundle, sources: Sequence[Path], targets: Sequence[Path], directions: Sequence[str]
+) -> dict[str, list[list[str]]]:
+    """The lines of source and target for each direction of a bundle, such as "de-en".
+
+    Raises:
+        ConfigError: not one direction for each file, one that the bundle has not, or one without text.
+        CorpusError: as of :func:`read_training_text`.
+    """
+    known = ["-".join(pair) for pair in bundle.manifest.pairs]
+    if len(directions) != len(targets) or {*directions} != {*known}:
+        raise ConfigError(
+            f"{bundle.path} translates {', '.join(known)}: say --direction once for each --target, with text of all of"
+            f" them, but for {len(targets)} --target there are {', '.join(directions) or 'none'}"
+        )
+    text: dict[str, list[list[str]]] = {}
+    for direction in known:
+        own = [number for number, one in enumerate(directions) if one == direction]
+        text[direction] = read_training_text(bundle, [sources[n] for n in own], [targets[n] for n in own])
+    return text

@@ -6,6 +6,7 @@ and currencies from Unicode's CLDR, which Babel brings.
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import sys
 from collections import defaultdict
@@ -23,7 +24,7 @@ def entries(lexicon: Path) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """By languages, the words whose first translation has them among its own."""
     first: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     every: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for line in lexicon.read_text(encoding="utf-8").splitlines():
+    for line in gzip.decompress(lexicon.read_bytes()).decode().splitlines():
         source, target, word, *translations = line.split("\t")
         first[source, target][word] = translations[0]
         every[source, target][word.lower()].update(map(str.lower, translations))
@@ -51,7 +52,7 @@ def names(source: str, target: str) -> Iterator[tuple[str, str]]:
 
 
 def main(bundle: Path, corpora: Path) -> None:
-    known = entries(bundle / "lexicon.tsv")
+    known = entries(bundle / "lexicon.tsv.gz")
     for source, target in PAIRS:
         pairs = known[source, target] + [*names(source, target)] * _OFTEN
         folder = corpora / f"words-{source}-{target}"

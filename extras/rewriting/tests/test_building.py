@@ -152,7 +152,7 @@ def test_the_command_gives_a_bundle_a_lexicon(
     held = shipped_lexicon(out)
     assert held.translations("de", "en", "Katze") == ("cat",)
     assert held.translations("en", "de", "cat") == ()
-    assert "`lexicon.tsv`" in (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "`lexicon.tsv.gz`" in (out / "MODEL_CARD.md").read_text(encoding="utf-8")
     (tmp_path / "de").write_text("", encoding="utf-8")
     (tmp_path / "en").write_text("", encoding="utf-8")
     lexicon_command(out, *text, in_place=True)
@@ -179,6 +179,6 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, text: tuple[list[Path], 
 def test_a_lexicon_that_was_broken_is_refused(tmp_path: Path, text: tuple[list[Path], list[Path]]) -> None:
     bundle = tiny_bundle(tmp_path)
     lexicon_command(bundle.path, *text, in_place=True)
-    (bundle.path / "lexicon.tsv").write_text("de\ten\n", encoding="utf-8")
-    with pytest.raises(BundleError, match=r"lexicon\.tsv was altered"):
+    (bundle.path / "lexicon.tsv.gz").write_text("de\ten\n", encoding="utf-8")
+    with pytest.raises(BundleError, match=r"lexicon\.tsv\.gz was altered"):
         Bundle.load(bundle.path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from tandem.extras.rewriting.lexicon import Lexicon
@@ -46,11 +48,12 @@ def test_each_direction_has_its_own_words() -> None:
 
 
 def test_the_file_comes_back_and_is_in_order() -> None:
-    content = HELD.to_bytes()
+    packed = HELD.to_bytes()
+    content = gzip.decompress(packed)
     lines = content.decode().split("\n")
     assert lines == [*sorted(lines[:-1]), ""]
     assert {"de\ten\tdanke\tthanks\tthank you", "en\tde\thouse\tHaus\tZuhause"} < set(lines)
-    assert Lexicon.from_bytes(content) == HELD
+    assert Lexicon.from_bytes(packed) == Lexicon.from_bytes(content) == HELD  # earlier versions did not pack
     assert Lexicon.from_bytes(content[:-1]) == HELD  # the last line end may be missing
     assert Lexicon.from_bytes(b"") == Lexicon()
 
@@ -63,6 +66,10 @@ def test_the_file_comes_back_and_is_in_order() -> None:
         (b"de\ten\ta\tb\t\n", "line 1"),
         (b"de\ten\t a\tb\n", "line 1"),
         (b"\nde\ten\ta\tb\n", "line 1"),
+        (gzip.compress(b"de\ten\n"), "line 1"),
+        (gzip.compress(b"de\ten\ta\tb\n")[:-9], "must be whole"),
+        (gzip.compress(bytes((1 << 28) + 1)), "at most 268,435,456 bytes"),
+        (b"\x1f\x8bno", "does not unpack"),
     ],
 )
 def test_what_is_no_lexicon_is_refused(content: bytes, fault: str) -> None:

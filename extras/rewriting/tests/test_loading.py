@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from tandem.extras.rewriting.command import add_lexicon
-from tandem.extras.rewriting.lexicon import STAGE, Lexicon
+from tandem.extras.rewriting.lexicon import FILE, STAGE, Lexicon
 from tandem.models.bundle import extend_bundle
 from tandem.models.errors import BundleError
 from tandem.service.bundles.loading import build_engine
@@ -38,6 +38,6 @@ def test_a_bundle_that_does_not_ask_for_the_stage_keeps_it_unread(path: Path) ->
 
 
 def test_what_is_no_lexicon_stops_the_start(path: Path) -> None:
-    extend_bundle(path, {"lexicon.tsv": b"de\ten\n"})
-    with pytest.raises(BundleError, match=r"lexicon\.tsv: line 1 must be two languages"):
+    extend_bundle(path, {FILE: b"de\ten\n"})
+    with pytest.raises(BundleError, match=r"lexicon\.tsv\.gz: line 1 must be two languages"):
         build_engine(Settings(bundles=(path,)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,8 +72,37 @@ def test_vocabularies_of_other_sizes_are_told_apart() -> None:
     assert len(made.misfits([SOURCE, SOURCE], TARGET + 1)) == 2
 
 
+@given(parts=st.tuples(rows, rows, rows), tokens=sentence, always_ids=st.tuples(always, always), first=st.booleans())
+def test_a_tag_chooses_its_part(
+    parts: tuple[list[list[int]], list[list[int]], list[list[int]]],
+    tokens: list[int],
+    always_ids: tuple[list[int], list[int]],
+    first: bool,
+) -> None:
+    tags = (2, 7)
+    single = [shortlist([part], one) for part, one in zip(parts[:2], always_ids, strict=True)]
+    other = shortlist([parts[2]], always_ids[1])
+    made = Shortlist.from_bytes(Shortlist.tagged([*zip(tags, single, strict=True), (7, other)]).to_bytes())
+    source = (ids([tags[not first], *tokens]),)
+    own = [single[0]] if first else [single[1], other]
+    assert set(made.select(source).tolist()) == {target for one in own for target in one.select(source).tolist()}
+    assert made.misfits([SOURCE], TARGET) == []
+    assert len(made.misfits([SOURCE * 2], TARGET)) == 1
+    with pytest.raises(ValueError, match=r"must begin with one of the tags \[2, 7\]"):
+        made.select((ids([1, 2]),))
+
+
+def _tagged(**tensors: Array) -> bytes:
+    part = shortlist([[[token, 20] for token in range(SOURCE)]], [3, 30])
+    return _with(Shortlist.tagged([(2, part), (7, part)]), tensors)
+
+
 def _changed(**tensors: Array | None) -> bytes:
-    held = load(shortlist([[[token, 20] for token in range(SOURCE)]], [3, 30]).to_bytes())
+    return _with(shortlist([[[token, 20] for token in range(SOURCE)]], [3, 30]), tensors)
+
+
+def _with(made: Shortlist, tensors: Mapping[str, Array | None]) -> bytes:
+    held = load(made.to_bytes())
     held |= {name.replace("_", "."): array for name, array in tensors.items() if array is not None}
     return save({name: array for name, array in held.items() if tensors.get(name.replace(".", "_"), 0) is not None})
 
@@ -84,7 +115,13 @@ def _changed(**tensors: Array | None) -> bytes:
         (_changed()[:-3], "not a shortlist"),
         (_changed(header=None), "no header"),
         (_changed(header=np.zeros(3, np.float32)), "no header"),
-        (_changed(header=np.array([2, TARGET, 1])), "format 2 is newer than 1"),
+        (_changed(header=np.array([3, TARGET, 1])), "format 3 is newer than 2"),
+        (_changed(header=np.array([2, TARGET, 1])), "it must hold"),
+        (_changed(tags=np.array([1])), "it must hold"),
+        (_tagged(tags=np.array([2, 2])), "its tags must be a row of whole numbers, each once"),
+        (_tagged(tags=np.zeros(0, np.int64)), "its tags must be"),
+        (_tagged(tags=np.array([1, 2, 3, 4])), "table 0 must have as many rows for each of the 4 tags"),
+        (_tagged(tags=np.array([1, SOURCE])), "table 0 must have"),
         (_changed(header=np.array([1, 0, 1])), "its header must be"),
         (_changed(header=np.array([1, TARGET, 2])), "it must hold"),
         (_changed(starts_0=None), "it must hold"),

@@ -47,6 +47,9 @@ FOUND = {
     "version": "‹1.2.3-rc1› ‹v2.0+build5› 2.0",
     "hash": "‹9fceb02› ‹d41d8cd98f00b204e9800998ecf8427e› ‹DA39A3EE5E6B› facade 1980er",
     "code": "‹A1B2-C3D4-E5F6› ‹COVID-19› B2-Kurs US-Dollar 2024-25",
+    "feet and inches, or an angle": "er ist ‹6'2\"›, sie ‹5′ 9½″›, ‹48°51'24\"N›, 1'200 Euro, 5' und \"so\"".replace(
+        "‹5′ 9½″›", "5′ 9½″"
+    ),
     "power of ten": "‹1e10› ‹2.5e-7› 10",
     "six digits and more": "‹783676843342›, ‹123456›. 12345 100000 € 1.000.000 $500000 200000 Euro",
 }  # fmt: skip

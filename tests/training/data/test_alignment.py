@@ -47,3 +47,4 @@ def test_large_text_is_sampled_within_its_bound(monkeypatch: pytest.MonkeyPatch)
     assert 900 < cells[chosen].sum() <= 1000
     assert chosen == sorted(set(chosen)) == sample_pairs(cells, seed=1)
     assert chosen != sample_pairs(cells, seed=2)
+    assert cells[chosen].mean() < 0.8 * cells.mean() < cells[chosen].max(), "rather short pairs, but not these alone"

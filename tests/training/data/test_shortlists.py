@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tandem.models.bundle import VocabularyFile, write_bundle
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search import Array
 from tandem.models.search.shortlist import Shortlist
@@ -21,7 +23,16 @@ from tandem.models.vocabulary import (
     train_sentencepiece,
 )
 from tandem.training.data import alignment
-from tandem.training.data.shortlists import always_listed, build_shortlist, coverage, encode, likely_targets
+from tandem.training.data.shortlists import (
+    always_listed,
+    build_shortlist,
+    coverage,
+    encode,
+    likely_targets,
+    tagged_shortlist,
+)
+from tandem.training.export.extending import text_by_direction
+from tests.models.bundle.manifests import small_manifest
 from tests.training.toy import random_bitext
 
 LEXICON = {f"wort{number}": f"word{number}" for number in range(30)}
@@ -138,3 +149,39 @@ def test_what_cannot_be_built_is_refused() -> None:
         build_shortlist(([SOURCE], TARGET), [["a"], ["b"], ["c"]], per_word=1, common=0)
     with pytest.raises(CorpusError, match="the target has none"):
         build_shortlist(([SOURCE], TARGET), [["a"], [""]], per_word=1, common=0)
+
+
+def test_each_direction_lists_its_own_words(tmp_path: Path) -> None:
+    """Of one vocabulary: "text" alone becomes "Text" in German and "texte" in French, and "Text" and "texte" "text"."""
+    lines = {"en": ["small text", "text", "small"], "de": ["kleiner Text", "Text", "kleiner"]}
+    lines["fr"] = ["petit texte", "texte", "petit"]
+    pieces = train_sentencepiece([*lines["en"], *lines["de"], *lines["fr"]] * 20, size=310, languages=(*lines,), seed=1)
+    pairs = (("de", "en"), ("fr", "en"), ("en", "de"), ("en", "fr"))
+    sources = {"name": "both", "source_languages": ("de", "fr"), "pairs": pairs}
+    manifest = small_manifest((VocabularyFile("source.model"),), VocabularyFile("source.model"), **sources)
+    bundle = write_bundle(tmp_path / "both", manifest, {"w": np.ones(1, np.float32)}, {"source.model": pieces})
+    texts = {f"{one}-{other}": [lines[one] * 30, lines[other] * 30] for one, other in pairs}
+
+    made = tagged_shortlist(bundle, texts, per_word=6, common=0)
+    for one, other in pairs:
+        (vocabulary,) = bundle.direction(one, other).source_vocabularies
+        for source, target in zip(lines[one], lines[other], strict=True):
+            listed = set(made.select((np.array(vocabulary.encode(source)),)).tolist())
+            assert set(pieces.encode(target)) <= listed
+            third = ({"en", "de", "fr"} - {one, other}).pop()
+            foreign = set(pieces.encode(lines[third][0])) - set(pieces.encode(source)) - set(pieces.encode(target))
+            assert foreign - set(made.always.tolist()) - listed
+
+
+@pytest.mark.parametrize("directions", [(), ("de-en",), ("de-en", "de-en"), ("de-en", "en-fr")])
+def test_text_of_every_direction_is_asked_for(tmp_path: Path, directions: tuple[str, ...]) -> None:
+    pieces = train_sentencepiece(["a text", "ein Text"] * 20, size=300, languages=("de", "en"), seed=1)
+    both = {"name": "both", "pairs": (("de", "en"), ("en", "de"))}
+    manifest = small_manifest((VocabularyFile("source.model"),), VocabularyFile("source.model"), **both)
+    bundle = write_bundle(tmp_path / "both", manifest, {"w": np.ones(1, np.float32)}, {"source.model": pieces})
+    for name in ("de", "en"):
+        (tmp_path / name).write_text("Text\n", encoding="utf-8")
+    files = [tmp_path / "de"] * 2, [tmp_path / "en"] * 2
+    with pytest.raises(ConfigError, match="both translates de-en, en-de: say --direction once for each --target"):
+        text_by_direction(bundle, *files, directions)
+    assert text_by_direction(bundle, *files, ["en-de", "de-en"]) == {"de-en": [["Text"]] * 2, "en-de": [["Text"]] * 2}
