@@ -22,6 +22,8 @@ from tandem.models.search import Array, GraphSpec, GraphSpecs
 Device: TypeAlias = tuple[str, int]
 """Its kind, ``cpu`` or ``cuda``, and its number."""
 _AT_ONCE = ("encode", "step")
+_ENTRIES = "entries"  # the graph that looks up what the entries of a shortlist need
+_KEPT = 4  # of a thread's batches, what their entries need
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _LIBRARY = ctypes.CDLL(None)
 _CPU_FLAGS = Path("/proc/cpuinfo")
@@ -70,7 +72,7 @@ class OnnxGraphs:
         self._device: Device = kind, int(number or 0)
         self.specs: GraphSpecs = bundle.graph_specs(precision)
         self._threads = threads
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _Session | _ListedSession] = {}
         self._opening = threading.Lock()
         for graph in _AT_ONCE:
             self._session(graph)
@@ -102,25 +104,60 @@ class OnnxGraphs:
         if hasattr(_LIBRARY, "malloc_trim"):  # glibc keeps two thirds of what they took, for whom it may concern
             _LIBRARY.malloc_trim(0)
 
-    def _session(self, graph: str) -> _Session:
+    def _session(self, graph: str) -> _Session | _ListedSession:
         with self._opening:
             if graph not in self._sessions:
-                path = self._bundle.graph_path(self._precision, graph)
-                self._sessions[graph] = _Session(_open(path, self._threads, self._device), self.specs[graph])
+                session = _Session(self._open(graph), self.specs[graph])
+                listed = bool(session.looked_up)
+                self._sessions[graph] = _ListedSession(session, self._open(_ENTRIES)) if listed else session
             return self._sessions[graph]
+
+    def _open(self, graph: str) -> ort.InferenceSession:
+        return _open(self._bundle.graph_path(self._precision, graph), self._threads, self._device)
 
 
 class _Session:
+    """A graph's session.
+
+    Attributes:
+        looked_up: its inputs that no spec has: what the graph ``entries`` looks up for those of a shortlist.
+    """
+
     def __init__(self, session: ort.InferenceSession, spec: GraphSpec) -> None:
         self._session = session
         # An exporter drops inputs that the architecture does not use, and feeding one of those is an error.
         self._inputs = [item.name for item in self._session.get_inputs()]
         # Outputs go by their order: a file cannot give the new state the name that the old one has among the inputs.
         self._outputs = [tensor.name for tensor in spec.outputs]
+        self.looked_up = {*self._inputs} - {tensor.name for tensor in spec.inputs}
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         results = self._session.run(None, {name: inputs[name] for name in self._inputs})
         return dict(zip(self._outputs, results, strict=True))
+
+
+class _ListedSession:
+    """A step over a shortlist. What its entries need is looked up where they change, not at every step.
+
+    Search gives the same array of entries for as long as the sentences of a batch are the same.
+    """
+
+    def __init__(self, step: _Session, entries: ort.InferenceSession) -> None:
+        self._step, self._entries, self._held = step, entries, threading.local()
+        self._names = [item.name for item in entries.get_outputs()]
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return self._step.run({**inputs, **self._needed_by(inputs["entries"])})
+
+    def _needed_by(self, entries_W: Array) -> dict[str, Array]:
+        held: list[tuple[Array, dict[str, Array]]] = self._held.__dict__.setdefault("lists", [])
+        for known_W, tensors in held:
+            if known_W is entries_W:
+                return tensors
+        tensors = dict(zip(self._names, self._entries.run(None, {"entries": entries_W}), strict=True))
+        held.insert(0, (entries_W, tensors))
+        del held[_KEPT:]
+        return tensors
 
 
 def device_name(name: str) -> str:

@@ -7,6 +7,10 @@ are not listed count with, is a product with the mean of those rows. Where no pr
 probabilities), they are looked up themselves, and their mean is taken. The search over them is that of
 :mod:`models.steps.shortlisted`.
 
+What is looked up depends on the entries alone, which are the same from step to step, so that a graph of its own does
+it: ``entries``, whose outputs are further inputs of ``step_shortlist``. That is the ONNX runtime's own affair
+(:mod:`service.runtimes.onnx`): no spec has them.
+
 Shape suffixes as there; D inputs of the product, V vocabulary.
 """
 
@@ -25,7 +29,7 @@ from tandem.training.export.editing import CONTRIB, Array, Editor, Writer, node,
 from tandem.training.export.quantise import quantise_weight
 from tandem.training.export.searching import declare, write_best_listed
 
-SHORTLIST_GRAPH, LOGITS_GRAPH = "step_shortlist", "step_logits"
+SHORTLIST_GRAPH, LOGITS_GRAPH, ENTRIES_GRAPH = "step_shortlist", "step_logits", "entries"
 _PRODUCTS = ("Gemm", "MatMul", "MatMulIntegerToFloat")
 _BY_ELEMENT = ("Add", "Mul", "Sub", "Div", "Cast", "Identity")
 
@@ -41,7 +45,8 @@ def shortlist_spec(step: GraphSpec) -> GraphSpec:
 
 
 def add_shortlist_graph(graphs: dict[str, onnx.ModelProto], spec: GraphSpec) -> None:
-    """Add ``step_shortlist`` to the graphs of one precision, or replace it: made from their ``step_logits``.
+    """Add ``step_shortlist`` to the graphs of one precision, or replace it: made from their ``step_logits``. With
+    ``entries``, where it looks constants up.
 
     An output weight that is stored by columns, one for each token, is stored by rows in all graphs from then on: so it
     can be looked up, and is still stored once.
@@ -54,7 +59,38 @@ def add_shortlist_graph(graphs: dict[str, onnx.ModelProto], spec: GraphSpec) -> 
     if by_columns is not None:
         for graph in graphs.values():
             _store_by_rows(graph, by_columns)
-    graphs[SHORTLIST_GRAPH] = shortlist_graph(graphs[LOGITS_GRAPH], spec)
+    graphs[SHORTLIST_GRAPH], looked_up = parted(shortlist_graph(graphs[LOGITS_GRAPH], spec))
+    graphs.pop(ENTRIES_GRAPH, None)
+    if looked_up.graph.output:
+        graphs[ENTRIES_GRAPH] = looked_up
+
+
+def parted(step_shortlist: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """A ``step_shortlist`` graph to which what it looks up of constants is given, and the graph that looks it up."""
+    copies = [onnx.ModelProto.FromString(step_shortlist.SerializeToString()) for _ in range(2)]
+    step = Editor(copies[0])
+    sizes: dict[str, tuple[Array, list[int | str]]] = {}
+    for one in step.nodes:
+        constant = step.constant(one.input[0]) if one.input else None
+        if one.op_type in ("Gather", "GatherElements") and one.input[1] == "entries" and constant is not None:
+            sizes[one.output[0]] = constant, ["entry", *constant.shape[1:]]
+        elif one.op_type == "Transpose" and one.input[0] in sizes:
+            held, rows = sizes[one.input[0]]
+            sizes[one.output[0]] = held, rows[::-1]
+    step.nodes = [one for one in step.nodes if one.output[0] not in sizes]
+    read = {name for one in step.nodes for name in one.input}
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(constant.dtype), shape)
+        for name, (constant, shape) in sizes.items()
+        if name in read
+    ]
+    step.model.graph.input.extend(values)
+    graph = copies[1].graph
+    entries = [one for one in graph.input if one.name == "entries"]
+    del graph.input[:], graph.output[:]
+    graph.input.extend(entries)
+    graph.output.extend(values)
+    return step.finish(), Editor(copies[1]).finish()
 
 
 def shortlist_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:

@@ -51,14 +51,20 @@ def session(path: Path, optimised: Path | None = None, *, exact: bool = False) -
 
 
 class OnnxGraphs:
-    """The graphs of a folder of ONNX files; outputs go by order."""
+    """The graphs of a folder of ONNX files; outputs go by order. What entries need is looked up at every step."""
 
     def __init__(self, folder: Path, specs: GraphSpecs, *, exact: bool = False) -> None:
         self.specs = specs
-        self._sessions = {name: session(folder / f"{name}.onnx", exact=exact) for name in specs}
+        names = [*specs, *(["entries"] if (folder / "entries.onnx").is_file() else [])]
+        self._sessions = {name: session(folder / f"{name}.onnx", exact=exact) for name in names}
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        results = self._sessions[graph].run(None, {spec.name: inputs[spec.name] for spec in self.specs[graph].inputs})
+        given = {spec.name: inputs[spec.name] for spec in self.specs[graph].inputs}
+        if graph == "step_shortlist" and "entries" in self._sessions:
+            entries = self._sessions["entries"]
+            found = entries.run(None, {"entries": inputs["entries"]})
+            given |= dict(zip((output.name for output in entries.get_outputs()), found, strict=True))
+        results = self._sessions[graph].run(None, given)
         return {spec.name: result for spec, result in zip(self.specs[graph].outputs, results, strict=True)}
 
 

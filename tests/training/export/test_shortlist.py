@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from tandem.models.search.shortlist import Shortlist, Table
 from tandem.models.steps.numbers import SPREAD
 from tandem.models.steps.torch_graphs import graph_modules
 from tandem.models.vocabulary import EOS
+from tandem.service.runtimes import onnx as runtime
+from tandem.service.runtimes.onnx import OnnxGraphs as RuntimeGraphs
 from tandem.training.export import bundle as exports
 from tandem.training.export.bundle import add_shortlist
 from tandem.training.export.ensemble import Assembly, ensemble_bundle
@@ -82,6 +85,58 @@ def test_the_product_is_over_the_entries_alone(exported: Exported, precision: st
     model = onnx.load(exported.bundle.graph_path(precision, "step_shortlist"), load_external_data=False)
     made = {name for node in model.graph.node for name in node.output}
     assert ("logits" in made) == (not type(exported.model).trainable)
+
+
+@precisions
+def test_what_entries_need_is_looked_up_by_a_graph_of_its_own(exported: Exported, precision: str) -> None:
+    """All that is looked up of constants, and nothing else; an average of probabilities looks none up."""
+    step, *others = (
+        onnx.load(exported.bundle.graph_path(precision, name), load_external_data=False)
+        for name in ("step_shortlist", *(["entries"] if type(exported.model).trainable else []))
+    )
+    stored = {tensor.name for tensor in step.graph.initializer}
+    by_entries = [node for node in step.graph.node if "entries" in node.input[1:2] and "Gather" in node.op_type]
+    assert not [node for node in by_entries if node.input[0] in stored]
+    for looked_up in others:
+        assert [value.name for value in looked_up.graph.input] == ["entries"]
+        assert {node.op_type for node in looked_up.graph.node} <= {"Gather", "GatherElements", "Transpose"}
+        assert [value.name for value in step.graph.input][-len(looked_up.graph.output) :] == [
+            value.name for value in looked_up.graph.output
+        ]
+
+
+@precisions
+def test_the_service_looks_up_what_entries_need_where_they_change(
+    one: Exported, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And finds what the graphs find that are asked at every step, after they have rested too."""
+    service, plain = RuntimeGraphs(one.bundle, precision, 1), one.onnx(precision)
+    asked: list[Array] = []
+    needed = runtime._ListedSession._needed_by
+
+    def note(session: runtime._ListedSession, entries_W: Array) -> dict[str, Array]:
+        before = len(session._held.__dict__.get("lists", []))
+        found = needed(session, entries_W)
+        if len(session._held.lists) > before:
+            asked.append(entries_W)
+        return found
+
+    monkeypatch.setattr(runtime._ListedSession, "_needed_by", note)
+    first, second = (some_inputs(one) for _ in range(2))
+    second["entries"] = second["entries"][:-1].copy()
+    second["listed"] = second["listed"][:, :-1]
+    for inputs in (first, second, first, second):
+        expected = plain.run("step_shortlist", inputs)
+        for name, array in service.run("step_shortlist", inputs).items():
+            np.testing.assert_array_equal(array, expected[name])
+    assert [id(one) for one in asked] == [id(first["entries"]), id(second["entries"])]
+
+    service.rest()
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda inputs: service.run("step_shortlist", inputs), [first, second] * 8))
+    for inputs, found in zip([first, second] * 8, results, strict=True):
+        for name, array in plain.run("step_shortlist", inputs).items():
+            np.testing.assert_array_equal(found[name], array)
 
 
 def assert_scored_as_among_all(graphs: Graphs, inputs: dict[str, Array]) -> None:
