@@ -21,7 +21,6 @@ from tandem.models.search import Array, GraphSpec, GraphSpecs
 
 Device: TypeAlias = tuple[str, int]
 """Its kind, ``cpu`` or ``cuda``, and its number."""
-_AT_ONCE = ("encode", "step")
 _ENTRIES = "entries"  # the graph that looks up what the entries of a shortlist need
 _KEPT = 4  # of a thread's batches, what their entries need
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -53,7 +52,8 @@ class OnnxGraphs:
 
     The graphs of a bundle keep their weights in one external file, which the runtime maps into memory: its pages are
     shared by the sessions, and only what is repacked for the matrix kernels exists per session. What few requests
-    need (sampling, alignments) is opened when first used, and everything after ``rest``.
+    need (sampling, alignments, a search without the bundle's shortlist) is opened when first used, and everything after
+    ``rest``.
 
     Args:
         bundle: that holds the graphs.
@@ -74,7 +74,8 @@ class OnnxGraphs:
         self._threads = threads
         self._sessions: dict[str, _Session | _ListedSession] = {}
         self._opening = threading.Lock()
-        for graph in _AT_ONCE:
+        listed = bundle.shortlist is not None and "step_shortlist" in self.specs
+        for graph in ("encode", "step_shortlist" if listed else "step"):
             self._session(graph)
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -89,7 +90,7 @@ class OnnxGraphs:
     @cached_property
     def footprint(self) -> int:
         """Bytes of the graphs' files, and about what their sessions take."""
-        folder = self._bundle.graph_path(self._precision, _AT_ONCE[0]).parent
+        folder = self._bundle.graph_path(self._precision, "encode").parent
         return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
 
     @property

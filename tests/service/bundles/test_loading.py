@@ -155,6 +155,7 @@ def test_onnx_inputs_go_by_name_and_outputs_by_order(tmp_path: Path) -> None:
 
     class Stub:
         opened: list[str] = []  # noqa: RUF012
+        shortlist = None
 
         def graph_specs(self, _: str) -> dict[str, GraphSpec]:
             one = GraphSpec((spec, replace(spec, name="unused")), (replace(spec, name="memory.y"),))

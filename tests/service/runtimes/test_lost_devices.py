@@ -57,7 +57,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, device: str = "cu
             return list(copying.run(self._graph, inputs).values())
 
     bundle = SimpleNamespace(
-        path="de-en", graph_specs=lambda _: copying.specs, graph_path=lambda precision, graph: graph
+        path="de-en", shortlist=None, graph_specs=lambda _: copying.specs, graph_path=lambda precision, graph: graph
     )
     monkeypatch.setattr("tandem.service.runtimes.onnx._open", lambda path, threads, device: Session(path))
     return OnnxGraphs(cast("Any", bundle), "float32", 1, device)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -137,6 +138,29 @@ def test_the_service_looks_up_what_entries_need_where_they_change(
     for inputs, found in zip([first, second] * 8, results, strict=True):
         for name, array in plain.run("step_shortlist", inputs).items():
             np.testing.assert_array_equal(found[name], array)
+
+
+def test_the_service_opens_at_once_what_it_searches_with(
+    one: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graphs over the whole vocabulary take memory, and wait until they are asked for."""
+    opened: list[str] = []
+    open_there = runtime._open
+
+    def note(path: Path, threads: int, device: runtime.Device) -> Any:
+        opened.append(path.stem)
+        return open_there(path, threads, device)
+
+    monkeypatch.setattr(runtime, "_open", note)
+    RuntimeGraphs(one.bundle, "int8", 1)
+    assert opened == ["encode", "step"]
+    shutil.copytree(one.bundle.path, tmp_path / "listed", ignore=shutil.ignore_patterns("torchscript"))
+    listed = add_shortlist(tmp_path / "listed", everything(one.bundle))
+    opened.clear()
+    graphs = RuntimeGraphs(listed, "int8", 1)
+    assert opened == ["encode", "step_shortlist", "entries"]
+    graphs.run("step", arrays(one.modules["step"], SIZES[1]))
+    assert opened[3:] == ["step"]
 
 
 def assert_scored_as_among_all(graphs: Graphs, inputs: dict[str, Array]) -> None:
