@@ -24,7 +24,8 @@ def entries(lexicon: Path) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """By languages, the words whose first translation has them among its own."""
     first: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     every: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for line in gzip.decompress(lexicon.read_bytes()).decode().splitlines():
+    content = lexicon.read_bytes()
+    for line in (gzip.decompress(content) if lexicon.suffix == ".gz" else content).decode().splitlines():
         source, target, word, *translations = line.split("\t")
         first[source, target][word] = translations[0]
         every[source, target][word.lower()].update(map(str.lower, translations))
@@ -52,7 +53,7 @@ def names(source: str, target: str) -> Iterator[tuple[str, str]]:
 
 
 def main(bundle: Path, corpora: Path) -> None:
-    known = entries(bundle / "lexicon.tsv.gz")
+    known = entries(next(bundle.glob("lexicon.tsv*")))
     for source, target in PAIRS:
         pairs = known[source, target] + [*names(source, target)] * _OFTEN
         folder = corpora / f"words-{source}-{target}"
