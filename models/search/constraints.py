@@ -91,17 +91,22 @@ def _required(
     nothing: int,
     eos: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """``banned`` and ``forced`` where the sentences of some places, ``owing``, must have tokens."""
+    """``banned`` and ``forced`` where the sentences of some places, ``owing``, must have tokens; others are as before."""
     (banned_RJ, forced_R), rows = constraints, live.score_BK.shape[1]
-    bans = [[token for token in row if token != nothing] for row in banned_RJ.tolist()]
-    forced_R = forced_R.copy()
+    own: dict[int, list[int]] = {}
     for place in owing:
         one, age = places[place], int(live.age_B[place])
         assert one is not None
         required = one.sentence.options.required
-        for at, held in enumerate(live.tokens_BKL[place, :, :age].tolist(), start=place * rows):
-            bans[at], forced_R[at] = _owing(bans[at], missing(required, held), required, (one.longest - age, eos))
-    return _rows_of(bans, nothing), forced_R
+        for row, held in enumerate(live.tokens_BKL[place, :, :age].tolist(), start=place * rows):
+            bans = banned_RJ[row][banned_RJ[row] != nothing].tolist()
+            own[row], forced_R[row] = _owing(bans, missing(required, held), required, (one.longest - age, eos))
+    own_RJ = _rows_of([*own.values()], nothing)
+    further = max(0, own_RJ.shape[1] - banned_RJ.shape[1])
+    banned_RJ = np.pad(banned_RJ, ((0, 0), (0, further)), constant_values=nothing)  # a copy, even of what is kept
+    banned_RJ[[*own]] = nothing
+    banned_RJ[[*own], : own_RJ.shape[1]] = own_RJ
+    return banned_RJ, forced_R
 
 
 def _owing(

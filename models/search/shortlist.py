@@ -119,7 +119,8 @@ class Shortlist:
             rows: list[list[NDArray[Any]]] = [[] for _ in range(types * len(tags))]
             for tag, part in parts:
                 table, begin = part.tables[source], types * tags.index(tag)
-                for row, targets in zip(rows[begin:], np.split(table.targets, table.starts[1:-1]), strict=False):
+                own = np.split(table.targets, table.starts[1:-1])
+                for row, targets in zip(rows[begin : begin + types], own, strict=True):
                     row.append(targets)
                 rows[begin + tag].append(np.setdiff1d(part.always, always))
             tables.append(Table.of([np.concatenate(row) for row in rows], first.target_types))
@@ -161,7 +162,9 @@ class Shortlist:
             tensors = load(content)
         except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
             raise BundleError(where, [f"not a shortlist: {error}"]) from error
-        tensors |= {name: one.astype(np.int64) for name, one in tensors.items() if one.dtype == np.uint32}
+        if _TAGS in tensors:
+            small = [name for name, one in tensors.items() if name.startswith("starts.") and one.dtype == np.uint32]
+            tensors |= {name: tensors[name].astype(np.int64) for name in small}
         faults = list(_header_faults(tensors))
         if not faults:
             _, types, count = tensors[_HEADER].tolist()

@@ -66,9 +66,11 @@ def add_shortlist_graph(graphs: dict[str, onnx.ModelProto], spec: GraphSpec) -> 
 
 
 def parted(step_shortlist: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """A ``step_shortlist`` graph to which what it looks up of constants is given, and the graph that looks it up."""
-    copies = [onnx.ModelProto.FromString(step_shortlist.SerializeToString()) for _ in range(2)]
-    step = Editor(copies[0])
+    """A ``step_shortlist`` graph, changed in place: what it looks up of constants is given to it; and the graph that
+    looks it up.
+    """
+    looked_up = onnx.ModelProto.FromString(step_shortlist.SerializeToString())
+    step = Editor(step_shortlist)
     sizes: dict[str, tuple[Array, list[int | str]]] = {}
     for one in step.nodes:
         constant = step.constant(one.input[0]) if one.input else None
@@ -85,12 +87,12 @@ def parted(step_shortlist: onnx.ModelProto) -> tuple[onnx.ModelProto, onnx.Model
         if name in read
     ]
     step.model.graph.input.extend(values)
-    graph = copies[1].graph
+    graph = looked_up.graph
     entries = [one for one in graph.input if one.name == "entries"]
     del graph.input[:], graph.output[:]
     graph.input.extend(entries)
     graph.output.extend(values)
-    return step.finish(), Editor(copies[1]).finish()
+    return step.finish(), Editor(looked_up).finish()
 
 
 def shortlist_graph(step_logits: onnx.ModelProto, spec: GraphSpec) -> onnx.ModelProto:

@@ -123,6 +123,8 @@ def _with(made: Shortlist, tensors: Mapping[str, Array | None]) -> bytes:
         (_tagged(tags=np.array([1, 2, 3, 4])), "table 0 must have as many rows for each of the 4 tags"),
         (_tagged(tags=np.array([1, SOURCE])), "table 0 must have"),
         (_changed(header=np.array([1, 0, 1])), "its header must be"),
+        (_changed(header=np.array([1, TARGET, 1], np.uint32)), "no header"),
+        (_changed(starts_0=np.zeros(SOURCE + 1, np.uint32)), "table 0 must be rows"),
         (_changed(header=np.array([1, TARGET, 2])), "it must hold"),
         (_changed(starts_0=None), "it must hold"),
         (_changed(other=np.zeros(1)), "it must hold"),
