@@ -91,7 +91,7 @@ def _required(
     nothing: int,
     eos: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """``banned`` and ``forced`` where the sentences of some places, ``owing``, must have tokens; others are as before."""
+    """``banned`` and ``forced`` where the sentences of some places, ``owing``, must have tokens; no others change."""
     (banned_RJ, forced_R), rows = constraints, live.score_BK.shape[1]
     own: dict[int, list[int]] = {}
     for place in owing:
