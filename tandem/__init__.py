@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tandem.models.bundle import Bundle
     from tandem.models.errors import TandemError
-    from tandem.service.translation.results import WrittenSentence, WrittenText
+    from tandem.service.translation.results import SentenceDetail, WrittenText
     from tandem.translator import Scored, Translator
 
-__all__ = ["Bundle", "Scored", "TandemError", "Translator", "WrittenSentence", "WrittenText"]
+__all__ = ["Bundle", "Scored", "SentenceDetail", "TandemError", "Translator", "WrittenText"]
 
 _PLACES = {
     "Bundle": "tandem.models.bundle",
     "Scored": "tandem.translator",
     "TandemError": "tandem.models.errors",
     "Translator": "tandem.translator",
-    "WrittenSentence": "tandem.service.translation.results",
+    "SentenceDetail": "tandem.service.translation.results",
     "WrittenText": "tandem.service.translation.results",
 }
 

@@ -9,78 +9,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from tandem.service.text.faithful import Fault
-from tandem.service.translation.results import GlossaryTerm, ProtectedSpan, Time, TokenWeights, Usage, WordConfidence
-
-
-class CharacterRange(BaseModel):
-    """Characters `start` to `end` (exclusive)."""
-
-    start: int
-    end: int
-
-
-class WordPair(BaseModel):
-    """A word of the source and a word of the target that belong together."""
-
-    source: CharacterRange = Field(description="In the text sent, after Unicode NFC.")
-    target: CharacterRange = Field(description="In the reply's text.")
-
-
-class SourceAlignment(BaseModel):
-    """What one source's tokens and words align with."""
-
-    tokens: TokenWeights
-    words: list[WordPair]
-
-
-class SentenceAlignment(SourceAlignment):
-    """What a sentence aligns with in the text whose layout the reply keeps, and in the model's further sources."""
-
-    others: dict[str, SourceAlignment] | None = Field(
-        default=None,
-        description="By request field, of models that read several texts; there `source` of `words` counts from the "
-        "start of the sentence.",
-    )
-
-
-class SentenceDetail(BaseModel):
-    """One sentence: where it stands in the text sent (after Unicode NFC) and in the reply, and how sure the model is.
-
-    The text sent is `q`, for /postedit `translation`. With the format `html`, both texts are those of the blocks
-    without their markup, each block on a line.
-    """
-
-    source: CharacterRange
-    target: CharacterRange
-    score: float | None = Field(
-        default=None, description="Log-probability of the whole sentence; absent where nothing was decoded."
-    )
-    confidence: float | None = Field(
-        default=None,
-        description="Of a calibrated model: the chrF (0 to 1) that the sentence is expected to have beside a person's "
-        "translation.",
-    )
-    words: list[WordConfidence] | None = Field(
-        default=None, description="Of a calibrated model: the words of the reply's text, without punctuation marks."
-    )
-    tokens: list[str]
-    token_scores: list[float] | None = Field(default=None, description="Per token and for the end of the sentence.")
-    alignment: SentenceAlignment | None = Field(default=None, description="Where `alignments` were asked for.")
-    repetition: bool | None = Field(default=None, description="True where the model repeated itself and was cut.")
-    faults: list[Fault] | None = Field(
-        default=None,
-        description="What is at fault after all attempts, where anything is: `characters` (a broken one), `signs`, "
-        "`numbers` (of four digits or more, or any where there are others instead) and `parts` (that come back as they "
-        "are) are not there as often as in the source, `brackets` or quotation marks lack their other one, or there "
-        "are no `words`.",
-    )
-    match: int | None = Field(
-        default=None, description="100 where the caller's translation memory had the sentence, and nothing was decoded."
-    )
-    lexicon: bool | None = Field(
-        default=None, description="True where the bundle's lexicon had the word or phrase, and nothing was decoded."
-    )
+from tandem.service.translation.results import (
+    CharacterRange,
+    GlossaryTerm,
+    ProtectedSpan,
+    SentenceDetail,
+    Time,
+    Usage,
+)
 
 
 class TextDetail(BaseModel):

@@ -13,7 +13,7 @@ from tandem.service.text.layout import is_translatable
 from tandem.service.text.segmentation import split_sentences
 from tandem.service.text.spans import Span, trim
 from tandem.service.translation.requests import SummarizeTask
-from tandem.service.translation.results import WrittenSentence, WrittenText
+from tandem.service.translation.results import CharacterRange, SentenceDetail, WrittenText
 
 MOST_SENTENCES = 3
 """Sentences of an extract, unless a request wants others; of short texts a third of theirs."""
@@ -40,9 +40,9 @@ class ExtractedText:
         chosen = extract(texts, most)
         sentences, start = [], 0
         for one in chosen if request.wants_details else ():
-            target = Span(start, start + len(texts[one]))
-            sentences.append(WrittenSentence(places[one], target, None, []))
-            start = target.end + 1
+            end = start + len(texts[one])
+            sentences.append(SentenceDetail(CharacterRange(*places[one]), CharacterRange(start, end), []))
+            start = end + 1
         written = WrittenText(" ".join(texts[one] for one in chosen), sentences=sentences, method="extract")
         return cls(number, trim(content, 0, len(content)), written)
 

@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from tandem.service.engine import Decoded
 from tandem.service.engine.engine import Watch
-from tandem.service.text.spans import Span
 from tandem.service.translation.candidates import Candidate
 from tandem.service.translation.extracts import ExtractedText
-from tandem.service.translation.results import FinishedSentence, FinishedSummary
+from tandem.service.translation.results import CharacterRange, FinishedSentence, FinishedSummary
 from tandem.service.translation.summaries import SummarizedText, joined
 from tandem.service.translation.units import Attempt, ParsedText, Unit
 
@@ -95,7 +94,7 @@ def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Cand
     progress.told.add((text.number, number))
     document = text.segments[0].document
     piece, before = document.sentences[number], document.between[number]
-    span = Span(piece.start, piece.start + len(piece.text))
+    span = CharacterRange(piece.start, piece.start + len(piece.text))
     return FinishedSentence(text.number, number, span, candidate.text, before)
 
 
@@ -122,8 +121,8 @@ def tell_extracts(progress: Progress | None, texts: Sequence[SummarizedText | Ex
         return
     for text in texts:
         if isinstance(text, ExtractedText):
-            progress.add(partial(FinishedSummary, text.number, text.span, text.written.text))
+            progress.add(partial(FinishedSummary, text.number, CharacterRange(*text.span), text.written.text))
 
 
 def _summary(text: SummarizedText, decoded: Sequence[Decoded]) -> FinishedSummary:
-    return FinishedSummary(text.number, text.span, joined(text.lines(text.candidates(decoded))))
+    return FinishedSummary(text.number, CharacterRange(*text.span), joined(text.lines(text.candidates(decoded))))

@@ -8,21 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from tandem.service.engine import Decoded, Job
 from tandem.service.text.detection import Guess
 from tandem.service.text.faithful import Fault
-from tandem.service.text.spans import Span
 
 _DESCRIBED = {"use_attribute_docstrings": True}
 
 
-class AlignedWords(NamedTuple):
-    """Where a word of the source stands in the text sent, and a word that belongs to it in the translation."""
+@dataclass(frozen=True, slots=True)
+class CharacterRange:
+    """Characters `start` to `end` (exclusive)."""
 
-    source: Span
-    target: Span
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordPair:
+    """A word of the source and a word of the target that belong together."""
+
+    __pydantic_config__ = _DESCRIBED
+
+    source: CharacterRange
+    """In the text sent, after Unicode NFC."""
+    target: CharacterRange
+    """In the reply's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +52,22 @@ class TokenWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class AlignedSource:
-    """What one source of a sentence aligns with; ``others``: by field the further ones, None where it is alone."""
+class SourceAlignment:
+    """What one source's tokens and words align with."""
 
     tokens: TokenWeights
-    words: list[AlignedWords]
-    others: Mapping[str, AlignedSource] | None = None
+    words: list[WordPair]
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceAlignment(SourceAlignment):
+    """What a sentence aligns with in the text whose layout the reply keeps, and in the model's further sources."""
+
+    __pydantic_config__ = _DESCRIBED
+
+    others: Mapping[str, SourceAlignment] | None = None
+    """By request field, of models that read several texts; there `source` of `words` counts from the start of the
+    sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,33 +83,38 @@ class WordConfidence:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenSentence:
-    """A sentence that was decoded, or that the caller's memory or a lexicon had: then it has no score, and no tokens.
+class SentenceDetail:
+    """One sentence: where it stands in the text sent (after Unicode NFC) and in the reply, and how sure the model is.
 
-    Attributes:
-        source, target: where it stands in the text sent, and in the one that came of it.
-        score: log-probability.
-        tokens: pieces that the model wrote.
-        token_scores: of each, and of the end; None where nobody asked.
-        repetition: True where a loop was cut out of it, else None.
-        faults: what is still at fault in it after all attempts, None where nothing is.
-        match: percent of the source that the memory's entry has, 100; None where it was decoded.
-        lexicon: True where it is a word or phrase that the bundle's lexicon had, else None.
-        confidence: 0 to 1, and words: theirs; None where a model that wrote it was not calibrated.
+    The text sent is `q`, for /postedit `translation`. With the format `html`, both texts are those of the blocks
+    without their markup, each block on a line.
     """
 
-    source: Span
-    target: Span
-    score: float | None
+    __pydantic_config__ = _DESCRIBED
+
+    source: CharacterRange
+    target: CharacterRange
     tokens: list[str]
-    token_scores: list[float] | None = None
-    alignment: AlignedSource | None = None
-    repetition: bool | None = None
-    match: int | None = None
-    lexicon: bool | None = None
+    score: float | None = None
+    """Log-probability of the whole sentence; absent where nothing was decoded."""
     confidence: float | None = None
+    """Of a calibrated model: the chrF (0 to 1) that the sentence is expected to have beside a person's translation."""
     words: list[WordConfidence] | None = None
+    """Of a calibrated model: the words of the reply's text, without punctuation marks."""
+    token_scores: list[float] | None = None
+    """Per token and for the end of the sentence."""
+    alignment: SentenceAlignment | None = None
+    """Where `alignments` were asked for."""
+    repetition: bool | None = None
+    """True where the model repeated itself and was cut."""
     faults: list[Fault] | None = None
+    """What is at fault after all attempts, where anything is: `characters` (a broken one), `signs`, `numbers` (of four
+    digits or more, or any where there are others instead) and `parts` (that come back as they are) are not there as
+    often as in the source, `brackets` or quotation marks lack their other one, or there are no `words`."""
+    match: int | None = None
+    """100 where the caller's translation memory had the sentence, and nothing was decoded."""
+    lexicon: bool | None = None
+    """True where the bundle's lexicon had the word or phrase, and nothing was decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +156,7 @@ class WrittenText:
 
     text: str
     alternatives: Sequence[str] = ()
-    sentences: Sequence[WrittenSentence] = ()
+    sentences: Sequence[SentenceDetail] = ()
     protected: Sequence[ProtectedSpan] = ()
     glossary: Sequence[GlossaryTerm] = ()
     truncated: bool = False
@@ -203,7 +230,7 @@ class FinishedSentence:
 
     text: int
     sentence: int
-    source: Span
+    source: CharacterRange
     translation: str
     before: str
 
@@ -213,5 +240,5 @@ class FinishedSummary:
     """A summary that is done, while others are still decoded: its text's number, and what of that was read."""
 
     text: int
-    source: Span
+    source: CharacterRange
     summary: str

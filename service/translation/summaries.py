@@ -28,7 +28,7 @@ from tandem.service.translation.candidates import ENDS, Candidate, candidates_of
 from tandem.service.translation.extracts import ExtractedText
 from tandem.service.translation.plans import Plan
 from tandem.service.translation.requests import SummarizeTask
-from tandem.service.translation.results import WrittenSentence, WrittenText
+from tandem.service.translation.results import SentenceDetail, WrittenText
 from tandem.service.translation.writing import SentenceWriter
 
 _PARAGRAPH = re.compile(r"(\n\s*\n)")  # lines may be wrapped: only an empty one ends what it follows
@@ -182,7 +182,7 @@ def write_summaries(
 def _written(text: SummarizedText, writer: SentenceWriter) -> WrittenText:
     candidates = text.candidates(text.decoded)
     lines, start = text.lines(candidates), 0
-    sentences: list[WrittenSentence] = []
+    sentences: list[SentenceDetail] = []
     for part, (best, *_), line in zip(text.parts, candidates, lines, strict=True):
         if line and text.request.wants_details:
             places = part.source, Span(start, start + len(line))

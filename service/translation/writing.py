@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -18,12 +18,14 @@ from tandem.service.translation.confidence import judge
 from tandem.service.translation.plans import Plan
 from tandem.service.translation.requests import DecodeRequest
 from tandem.service.translation.results import (
-    AlignedSource,
-    AlignedWords,
+    CharacterRange,
     GlossaryTerm,
     ProtectedSpan,
+    SentenceAlignment,
+    SentenceDetail,
+    SourceAlignment,
     TokenWeights,
-    WrittenSentence,
+    WordPair,
     WrittenText,
 )
 from tandem.service.translation.units import ParsedText, SegmentedText
@@ -55,7 +57,7 @@ class SentenceWriter:
         spans: tuple[Span, Span],
         written: str,
         align: Align | None = None,
-    ) -> list[WrittenSentence]:
+    ) -> list[SentenceDetail]:
         """A translated sentence; none where nothing was decoded or known.
 
         Args:
@@ -66,17 +68,17 @@ class SentenceWriter:
             written: the translation.
             align: what a hypothesis with its attention aligns with; None = the sentence alone, by that model.
         """
-        hypothesis, (source, target) = best.hypothesis, spans
+        hypothesis = best.hypothesis
+        source, target = (CharacterRange(*span) for span in spans)
         if best.known_from == "memory":
-            return [WrittenSentence(source, target, None, [], match=EXACT)]
+            return [SentenceDetail(source, target, [], match=EXACT)]
         if best.known_from == "stage":
             # which word of a phrase became which, a stage does not say
-            whole = AlignedSource(TokenWeights([sentence[0]], [written], None), [AlignedWords(source, target)])
+            whole = SentenceAlignment(TokenWeights([sentence[0]], [written], None), [WordPair(source, target)])
             alignment = whole if self.request.alignments else None
-            return [WrittenSentence(source, target, None, [], alignment=alignment, lexicon=True)]
+            return [SentenceDetail(source, target, [], alignment=alignment, lexicon=True)]
         if hypothesis is None:
             return []
-        scores = [round(score, 6) for score in hypothesis.token_scores] if self.request.scores else None
         alignment = None
         if self.request.alignments and hypothesis.attention is not None:
             aligned = (align or partial(align_sources, route.model, sentence))(written, hypothesis)
@@ -85,21 +87,32 @@ class SentenceWriter:
                 for number, (field, alignment) in enumerate(zip(route.fields, aligned, strict=True))
                 if number != route.lead
             }
-            alignment = replace(self._aligned(aligned[route.lead], source.start, target.start), others=others or None)
-        score, pieces = round(hypothesis.score, 6), route.models[-1].pieces(hypothesis)
+            leading = self._aligned(aligned[route.lead], source.start, target.start)
+            alignment = SentenceAlignment(leading.tokens, leading.words, others or None)
         confidence, words = judge(route, best, written, target.start) or (None, None)
-        described = WrittenSentence(source, target, score, pieces, scores, alignment, best.repetition or None)
-        return [replace(described, confidence=confidence, words=words, faults=[*best.faults] or None)]
+        return [
+            SentenceDetail(
+                source,
+                target,
+                route.models[-1].pieces(hypothesis),
+                round(hypothesis.score, 6),
+                confidence,
+                words,
+                token_scores=[round(one, 6) for one in hypothesis.token_scores] if self.request.scores else None,
+                alignment=alignment,
+                repetition=best.repetition or None,
+                faults=[*best.faults] or None,
+            )
+        ]
 
-    def _aligned(self, alignment: Alignment, source: int, target: int) -> AlignedSource:
+    def _aligned(self, alignment: Alignment, source: int, target: int) -> SourceAlignment:
         """One source's; ``source`` and ``target`` are where the sentence begins in its texts."""
         fits = alignment.weights.size <= self.room
         self.room -= alignment.weights.size if fits else 0
         weights = [[round(weight, 4) for weight in row] for row in alignment.weights.tolist()] if fits else None
         tokens = TokenWeights(alignment.source, alignment.target, weights)
-        return AlignedSource(
-            tokens, [AlignedWords(read.moved(source), to.moved(target)) for read, to in alignment.words]
-        )
+        pairs = ((read.moved(source), to.moved(target)) for read, to in alignment.words)
+        return SourceAlignment(tokens, [WordPair(CharacterRange(*read), CharacterRange(*to)) for read, to in pairs])
 
 
 def write_texts(request: DecodeRequest, parsed: Sequence[ParsedText]) -> list[WrittenText]:
@@ -129,7 +142,7 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     """The markup with its text translated; sentences count the characters of the blocks' texts, each on a line."""
     assert parsed.markup is not None
     texts = [_rendered(parsed, parsed.markup, rank) for rank in range(parsed.plan.request.alternatives + 1)]
-    sentences: list[WrittenSentence] = []
+    sentences: list[SentenceDetail] = []
     source = target = 0
     for segment in parsed.segments if parsed.plan.request.wants_details else ():
         text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
@@ -155,7 +168,7 @@ def _sentences(
     text: str,
     spans: Sequence[tuple[int, int]],
     before: tuple[int, int] = (0, 0),
-) -> list[WrittenSentence]:
+) -> list[SentenceDetail]:
     """Of the units that were decoded; ``before``: characters of the source and the target before this segment."""
     written = []
     for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
