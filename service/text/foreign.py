@@ -8,7 +8,7 @@ a worker 41 s. They come back as they are: a word whole, with the signs that bel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 
 from tandem.models.text import as_read
@@ -73,16 +73,17 @@ def _rare(vocabulary: Vocabulary) -> frozenset[str]:
     )
 
 
-def find_foreign(sentence: Masked, alphabets: Sequence[Alphabet]) -> list[HiddenPlace]:
-    """Signs and whole words with characters that some model does not know, in order; the reply does not speak of them.
+def find_foreign(sentence: Masked, alphabet: Alphabet, *, rare: bool = False) -> list[HiddenPlace]:
+    """Signs and whole words with characters that a model does not know, in order; the reply does not speak of them.
 
     Args:
         sentence: normalised.
-        alphabets: of all models that it goes through, each of which must know a character.
+        alphabet: of the model that reads it.
+        rare: whether what the model has hardly read is no better than unknown.
     """
-    text = sentence.text
-    whole = not all(alphabet.spells for alphabet in alphabets)
-    unknown = {one for one in set(text) if one != sentence.mark and not all(one in each for each in alphabets)}
+    text, whole = sentence.text, rare or not alphabet.spells
+    hardly = alphabet.rare if rare else frozenset()
+    unknown = {one for one in set(text) if one != sentence.mark and (one not in alphabet or one in hardly)}
     parted = text.replace(sentence.mark, " ") if sentence.mark else text  # it is no part of an emoji
     return [(span, Hidden.kept(text[slice(*span)], asked=False)) for span in _joined(_found(parted, unknown, whole))]
 

@@ -60,7 +60,7 @@ _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _ENDS = {opening: "\u202c" if opening < "\u2060" else "\u2069" for opening in BIDI if opening not in "\u202c\u2069"}
 _BIDI = re.compile(f"[{BIDI}]")
 _KEPT_AROUND = frozenset(("So", "Sk", "Cf", "Cn", "Zs", "Zl", "Zp"))
-_SIGNS_AROUND = frozenset("\ufe0f\u20e3→←↑↓↔⇒⇐⇔†‡•·|¶*=~^")
+_SIGNS_AROUND = frozenset("\ufe0f\u20e3‼⁉→←↑↓↔⇒⇐⇔†‡•·|¶*=~^")
 _NO_SPACES = frozenset(("ja", "zh", "zt", "yue", "th", "lo", "km", "my"))
 
 Splitting = Literal["lines", "sentences", "whole"]

@@ -9,6 +9,7 @@ from collections.abc import Sequence, Set
 from tandem.service.text.glossary import capitalised
 from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.protect import is_unspaced, literals
+from tandem.service.text.spans import Span
 
 
 def choose_placeholders(known: Sequence[str], masked: Masked, covered: Set[int]) -> tuple[str, ...] | None:
@@ -28,6 +29,23 @@ def choose_placeholders(known: Sequence[str], masked: Masked, covered: Set[int])
         return None
     chosen = dict(zip(different, free, strict=False))
     return tuple(chosen[one.target, one.term] if number in covered else "" for number, one in enumerate(masked.hidden))
+
+
+def set_apart(masked: Masked, shown: Sequence[str], names: Sequence[str]) -> list[str]:
+    """What is read in the places of hidden parts, with spaces between names and the words that they would run into.
+
+    Args:
+        masked: the sentence.
+        shown: what stands in each place.
+        names: of the parts; empty for those that are read as they are.
+    """
+    around = masked.text.split(masked.mark)
+    apart = []
+    for number, (text, name) in enumerate(zip(shown, names, strict=True)):
+        before = around[number] or (shown[number - 1] if number else "")
+        left = " " * (bool(name) and before[-1:].isalnum())
+        apart.append(left + text + " " * (bool(name) and around[number + 1][:1].isalnum()))
+    return apart
 
 
 def found_parts(text: str, hidden: Sequence[Hidden], names: Sequence[str]) -> tuple[bool, ...]:
@@ -58,34 +76,59 @@ def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
         masked: the sentence.
         names: the placeholder of each of its hidden parts; empty for those that have none.
     """
+    return places_of_parts(text, masked, names)[0]
+
+
+def places_of_parts(text: str, masked: Masked, names: Sequence[str]) -> tuple[str, list[tuple[int, Span]]]:
+    """The same, and where the parts stand in it: their numbers and places, in order."""
     around = masked.text.split(masked.mark)
     places: dict[str, list[int]] = {}  # of each, from the last to the first
     for place, name in reversed([*enumerate(names)]):
         if name:
             places.setdefault(name, []).append(place)
     written, done, last = "", 0, -1
+    found: list[tuple[int, Span]] = []
     for match in re.finditer("|".join(map(re.escape, places)), text):
         written += text[done : match.start()]
         left = places[match[0]]
         place = left.pop() if len(left) > 1 else left[0]
-        # Two parts without anything between them, there and here, stay so.
-        side_by_side = match.start() == done and place == last + 1 and last >= 0 and not around[place]
+        # Two parts without anything between them, there and here but for a space, stay so.
+        side_by_side = not text[done : match.start()].strip() and place == last + 1 and last >= 0 and not around[place]
+        written = written.removesuffix(" ") if side_by_side and match.start() == done + 1 else written
         last, done = place, match.end()
         written = _without_last(written, masked.hidden[place].instead_of)
-        put = cased(masked.hidden[place], masked, not any(map(str.isalnum, written)))
+        part = put = cased(masked.hidden[place], masked, not any(map(str.isalnum, written)))
         if _run_together(written[-1:], put[:1]) and not (side_by_side or around[place][-1:].isalnum()):
             put = f" {put}"
         if _run_together(put[-1:], text[done : done + 1]) and not around[place + 1][:1].isalnum():
             put = f"{put} "
         before, behind = around[place][-1:], around[place + 1][:1]
+        written, done = _joined_as_before(written, text, done, around[place], around[place + 1])
         if _is_tag(put) or not any(map(str.isalnum, put)):
             written = written.removesuffix(" ") if before.isalnum() else written
             done += text[done : done + 1] == " " and behind.isalnum()
             if not _is_tag(put):
                 put = " " * (before.isspace() and written[-1:].isalnum()) + put
                 put += " " * (behind.isspace() and text[done : done + 1].isalnum())
+        start = len(written) + put.index(part)
+        found.append((place, Span(start, start + len(part))))
         written += put
-    return written + text[done:]
+    return written + text[done:], found
+
+
+def _joined_as_before(written: str, text: str, done: int, before: str, behind: str) -> tuple[str, int]:
+    """What is written before a part, and where the text goes on, without spaces between it and a word that touches the
+    part in the sentence too, as in ``{size}GB``."""
+    touching = _LAST_LETTERS.search(before)
+    if touching and written.endswith(f"{touching[0]} "):
+        written = written[:-1]
+    touching = _FIRST_LETTERS.match(behind)
+    if touching and re.match(rf" {re.escape(touching[0])}(?!\w)", text[done:]):
+        done += 1
+    return written, done
+
+
+_FIRST_LETTERS, _LAST_LETTERS = re.compile(r"\w+"), re.compile(r"\w+\Z")
 
 
 def _without_last(written: str, words: Set[str]) -> str:

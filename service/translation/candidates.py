@@ -14,6 +14,8 @@ from tandem.service.text.faithful import Fault
 from tandem.service.text.loops import cut_loops
 from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.placeholders import cased, found_parts, restored
+from tandem.service.text.projection import project
+from tandem.service.translation.alignment import align_sources
 
 Known: TypeAlias = Literal["memory", "stage"]
 """What has translations without decoding: the caller's translation memory, or a text stage."""
@@ -46,8 +48,41 @@ class Candidate:
     faults: tuple[Fault, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a model reads as it is, with the parts that are to stand in what it writes.
+
+    Attributes:
+        masked: the text, whose source is what is read, and its parts.
+        ids: its tokens, per source.
+    """
+
+    masked: Masked
+    ids: Sequence[Sequence[int]]
+
+    def in_translation(self, model: ServedModel, text: str, hypothesis: Hypothesis, *, onward: bool = False) -> Masked:
+        """A translation with the parts at their places, where not all of them are there, and attention says where.
+
+        Args:
+            model: wrote it.
+            text, hypothesis: what it wrote.
+            onward: whether that is translated once more: then its parts are hidden in any case.
+        """
+        whole = all(found_parts(text, self.masked.hidden, ("",) * len(self.masked.hidden)))
+        if hypothesis.attention is None or (whole and not onward):
+            return Masked(text)
+        (alignment,) = align_sources(model, (self.masked.source,), text, hypothesis, self.ids)
+        return project(self.masked, text, alignment.words, onward=onward)
+
+
 def candidates_of_whole(
-    model: ServedModel, masked: Masked, names: Sequence[str], read: Sequence[str], longest: int, decoded: Decoded
+    model: ServedModel,
+    masked: Masked,
+    names: Sequence[str],
+    read: Sequence[str],
+    longest: int,
+    decoded: Decoded,
+    copied: Copied | None = None,
 ) -> list[Candidate]:
     """Of a unit that was read as a whole, the complete ones first.
 
@@ -58,10 +93,13 @@ def candidates_of_whole(
         read: what was read, per source.
         longest: tokens at which a hypothesis is cut.
         decoded: the result.
+        copied: what of it is put where the words stand that the model wrote for it; None = nothing.
     """
 
     def candidate(hypothesis: Hypothesis) -> Candidate:
         text, repetition = cut_loops(model.decode(hypothesis, read), *read)
+        if copied is not None:
+            text = copied.in_translation(model, text, hypothesis).source
         if not masked.hidden:
             return Candidate(text, hypothesis, repetition=repetition)
         kept = found_parts(text, masked.hidden, names)

@@ -25,6 +25,7 @@ from tandem.service.translation.stages import AcceleratorStage, Stages, Way, sta
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text
+_CODES = tuple(f"X{number}" for number in range(1, 10))  # X1, not X10: no code is part of another
 _CHANGED = ("length_penalty", "coverage_penalty", "min_length", "max_length", "no_repeat_ngram_size")
 
 
@@ -40,6 +41,8 @@ class Plan:
         aligned: the same two, with attention where the model can give it: made once, and not for each sentence.
         deadline: on the engine's clock.
         placeholders: strings that can stand for parts of a text, all the way.
+        learnt: whether the models learnt to copy those: the search writes each as often as it was read. Else they are
+            codes such as people write, which models copy mostly.
         wanted: hypotheses of a sentence that are needed; more are searched where they are ranked once more.
         channel: the model of the other direction, which ranks the hypotheses too; None = none does.
         onward: how what is written is decoded in its turn, where it is in a language between; None = it is the answer.
@@ -56,6 +59,7 @@ class Plan:
     priority: Priority
     deadline: float
     placeholders: tuple[str, ...]
+    learnt: bool
     wanted: int
     channel: ServedModel | None = None
     onward: Plan | None = None
@@ -68,9 +72,8 @@ class Plan:
 
     @property
     def rare(self) -> Set[str]:
-        """Characters that one of the models has hardly read."""
-        first, *others = (model.alphabet.rare for model in self.route.models)
-        return first.union(*others) if others else first
+        """Characters of the text that its model has hardly read."""
+        return self.model.alphabet.rare
 
     @property
     def writer(self) -> ServedModel:
@@ -88,7 +91,7 @@ class Plan:
         """
         others, leading = self.aligned if attention else (self.options, self.first)
         options = leading if first else others
-        if reserved:
+        if reserved and self.learnt:
             options = replace(options, required=tuple(self.model.placeholders[name] for name in reserved))
         context = self.context
         return Job(self.model.name, ids, options, self.priority, self.deadline, tag=context.tag, caller=context.caller)
@@ -120,7 +123,8 @@ def make_plan(
     priority = priority_of(characters, request.priority, limits.bulk_characters)
     columns = request.columns
     given = tuple(columns[name] for name in route.fields)
-    known = _placeholders(route)
+    learnt = _placeholders(route)
+    known = learnt or _codes(route)
 
     def hop(route: Route, options: SearchOptions, prefix: str | None, onward: Plan | None) -> Plan:
         wanted, channel = options.n_best, find_channel(request, context, route, catalog, limits, priority)
@@ -133,8 +137,9 @@ def make_plan(
             first = replace(options, prefix=(*options.prefix, *written))
         aligned = (replace(options, attention=True), replace(first, attention=True)) if marked else (options, first)
         return Plan(
-            request, context, route, given, options, first, aligned, priority, deadline, known, wanted, channel, onward
-        )
+            request, context, route, given, options, first, aligned, priority, deadline, known, bool(learnt), wanted,
+            channel, onward,
+        )  # fmt: skip
 
     last = hop(route.onward or route, search_options(request, route.models[-1], limits), request.prefix, None)
     stages = make_stages(request, route, limits)
@@ -163,8 +168,15 @@ def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> 
 
 
 def _placeholders(route: Route) -> tuple[str, ...]:
-    """Strings that all models on the way copy."""
+    """Strings that all models on the way learnt to copy."""
     return tuple(name for name in route.model.placeholders if name in route.models[-1].placeholders)
+
+
+def _codes(route: Route) -> tuple[str, ...]:
+    """What stands for parts of a text where models know no placeholders: they can read it, and it looks like a name."""
+    if len(route.fields) > 1 or any(model.bundle.manifest.target_form != "text" for model in route.models):
+        return ()
+    return tuple(code for code in _CODES if all(one in model.alphabet for model in route.models for one in code))
 
 
 def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLimits) -> SearchOptions:

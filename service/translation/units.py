@@ -1,9 +1,10 @@
 """Units: a text becomes its layout and its sentences, and each sentence jobs.
 
 A unit is decoded as a whole: with a placeholder for each part that is hidden, which the search writes exactly as often
-as it was read, or, where the model knows no placeholders or there are too few, as it was sent. Then the parts are
-looked for in what was written. Where one is missing, the pieces between the parts are translated each by itself, and
-the parts stand between them again: worse as a translation, but complete.
+as it was read, or, where the model knows no placeholders, with a code, which it copies like a name. Then the parts are
+looked for in what was written. Where a code or a term is missing, it is put where the words stand that were written for
+it; where that is not known, the pieces between the parts are translated each by itself, and the parts stand between
+them again: worse as a translation, but complete.
 
 Where a pair goes through a third language, each job's best hypothesis is a job once more, with the same placeholders,
 and what was missing is looked for in what comes of that.
@@ -12,6 +13,7 @@ and what was missing is looked for in what comes of that.
 from __future__ import annotations
 
 import math
+import re
 import string
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -29,13 +31,21 @@ from tandem.service.text.html import HtmlDocument
 from tandem.service.text.languages import base_code
 from tandem.service.text.layout import Document, is_translatable
 from tandem.service.text.loops import cut_loops
-from tandem.service.text.masking import Hidden, Masked
+from tandem.service.text.masking import Hidden, HiddenPlace, Masked
 from tandem.service.text.parallel import ParallelDocument
-from tandem.service.text.placeholders import cased, choose_placeholders
+from tandem.service.text.placeholders import cased, choose_placeholders, set_apart
+from tandem.service.text.spans import Span
 from tandem.service.text.splitting import Measure, split_long
 from tandem.service.text.tags import read_tags
 from tandem.service.translation.alignment import Alignment, align_sources
-from tandem.service.translation.candidates import Candidate, Known, candidates_in_parts, candidates_of_whole, joined
+from tandem.service.translation.candidates import (
+    Candidate,
+    Copied,
+    Known,
+    candidates_in_parts,
+    candidates_of_whole,
+    joined,
+)
 from tandem.service.translation.masker import Masker
 from tandem.service.translation.plans import Plan
 from tandem.service.translation.stages import StagedSentence, finished, prepared
@@ -53,6 +63,7 @@ class Attempt:
             are.
         pieces: of a unit in pieces, in order text that stays, the numbers of what was read, and hidden parts; None =
             as a whole.
+        copied: of a unit read as a whole the parts for which attention finds a place; None = no part needs one.
         cuts: of each that was read, how many jobs in a row it is: more than one where it was too long for the model.
         before: how it got into the language that its jobs read; None = they read the text itself.
         known: the translations, best first, where there is nothing to decode.
@@ -63,6 +74,7 @@ class Attempt:
     read: tuple[tuple[str, ...], ...]
     names: tuple[str, ...] = ()
     pieces: tuple[str | int | Hidden, ...] | None = None
+    copied: Copied | None = None
     cuts: tuple[int, ...] = ()
     before: FirstHop | None = None
     known: tuple[str, ...] = ()
@@ -79,7 +91,7 @@ class Attempt:
         if self.pieces is not None:
             found = candidates_in_parts(model, masked, self.pieces, self.read, decoded)
         else:
-            found = candidates_of_whole(model, masked, self.names, self.read[0], self.longest, decoded[0])
+            found = candidates_of_whole(model, masked, self.names, self.read[0], self.longest, decoded[0], self.copied)
         if self.before is None:
             return found
         whole, looped, best = self.before.complete, self.before.repetition, self.before.best
@@ -121,16 +133,20 @@ class Attempt:
         # What hidden parts have taken from it, if there are any, is looked for later.
         complete = not any(self.names) or len(best[0].tokens) < self.longest
         before = FirstHop(self, best, complete, repetition=any(looped for _, looped in cut))
-        texts = [text for text, _ in cut]
+        texts, between = [text for text, _ in cut], None
+        if self.pieces is None:
+            between = self._between(plan, texts[0], best[0])
+            texts = [between.source]
         pieces = (0,) if self.pieces is None and not self.names and not is_translatable(texts[0]) else self.pieces
         if pieces is not None:  # what has no words is not translated, as in the text itself
             numbers = [number for number, text in enumerate(texts) if is_translatable(text)]
             worded = {number: place for place, number in enumerate(numbers)}
             pieces = tuple(worded.get(one, texts[one]) if isinstance(one, int) else one for one in pieces)
             texts = [texts[number] for number in numbers]
-        names = [*filter(None, dict.fromkeys(self.names))]
+        names = [*filter(None, dict.fromkeys(self.names))] if plan.learnt else []
         encode = cache(lambda piece: following.model.encode((piece,), names))
         jobs, cuts = list[Job](), list[int]()
+        attention = attention or bool(between and between.hidden)
         for text in texts:
             parts = split_long(text, following.model.limit, lambda piece: len(encode(piece)[0]) - 1)
             cuts.append(len(parts))
@@ -139,7 +155,23 @@ class Attempt:
                 begins = first and not jobs
                 jobs.append(following.job(encode(piece), first=begins, reserved=reserved, attention=attention))
         read = tuple((text,) for text in texts)
-        return Attempt(tuple(jobs), read, self.names, pieces, tuple(cuts), before)
+        copied = Copied(between, jobs[0].sources) if between and between.hidden and len(jobs) == 1 else None
+        return Attempt(tuple(jobs), read, self.names, pieces, copied, tuple(cuts), before)
+
+    def _between(self, plan: Plan, text: str, best: Hypothesis) -> Masked:
+        """What was written in the language between, with what the next model is to leave as it is hidden in it: the
+        parts of the text, and words that it can hardly read."""
+        following = plan.onward
+        assert following is not None
+        if self.copied is None:
+            between = Masked.of(text)
+            names = [name for name in dict.fromkeys(self.names) if name]
+            between = between.hide(_places_of(names, text))
+        else:
+            between = self.copied.in_translation(plan.model, text, best, onward=True)
+            between = between if between.hidden else Masked.of(text)
+        foreign = find_foreign(between, following.model.alphabet, rare=True)
+        return between.hide(foreign) if foreign or self.copied is not None else Masked(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +236,13 @@ class Unit:
         unit = cls(texts, masked, sent, number, attention, Attempt((), ()))
         if hidden and not is_translatable(masked.text):  # nothing but hidden parts, and what is no word
             text = masked.fill([cased(part, masked, place == 0) for place, part in enumerate(hidden)])
-            unit.attempt = Attempt((), (), (), (text,))
+            unit.attempt = Attempt((), (), pieces=(text,))
         elif len(texts) > 1 or not hidden:
             ids = tuple(tokens.ids(text, source) for source, text in enumerate(texts))
             job = plan.job(ids, first=unit.first, attention=attention)
             unit.attempt = Attempt((job,), (texts,), ("",) * len(hidden))
         else:
-            known = bool(plan.placeholders)
-            covered = frozenset(number for number, part in enumerate(hidden) if known and not part.read_first)
-            unit.attempt = unit._covering(plan, covered)
+            unit.attempt = unit._covering(plan, _hidden_first(plan, hidden))
         return unit
 
     @property
@@ -281,7 +311,10 @@ class Unit:
         wanted = covered | {number for number in every if hidden[number] in missing}
         if wanted == covered or any(hidden[number].read_first for number in covered):
             wanted = every
-        in_parts = wanted == covered or not plan.placeholders
+        if not plan.learnt:  # read as they are, and put where attention says; then in parts
+            in_parts, wanted = not covered, set()
+        else:
+            in_parts = wanted == covered
         self.attempt = self._in_parts(plan) if in_parts else self._covering(plan, wanted)
         return True
 
@@ -334,13 +367,22 @@ class Unit:
         names = choose_placeholders(plan.placeholders, self.masked, covered)
         if names is None:
             return self._in_parts(plan)
-        read = self.masked.fill([name or part.source for name, part in zip(names, hidden, strict=True)])
+        shown = [name or part.source for name, part in zip(names, hidden, strict=True)]
+        if not plan.learnt:
+            shown = set_apart(self.masked, shown, names)
+        read = self.masked.fill(shown)
         used = [name for name in names if name]
-        ids = model.encode((read,), frozenset(used))
+        ids = model.encode((read,), frozenset(used) if plan.learnt else ())
         if len(ids[0]) - 1 > model.limit:
             return self._in_parts(plan)
-        job = plan.job(ids, first=self.first, reserved=used, attention=self.attention)
-        return Attempt((job,), ((read,),), names)
+        placed = bool(hidden) and not plan.learnt
+        job = plan.job(ids, first=self.first, reserved=used, attention=self.attention or placed)
+        copied = None
+        if placed:
+            parts = zip(hidden, names, shown, strict=True)
+            as_read = tuple(Hidden(text, name, asked=False) if name else part for part, name, text in parts)
+            copied = Copied(replace(self.masked, hidden=as_read), ids)
+        return Attempt((job,), ((read,),), names, copied=copied)
 
     def _in_parts(self, plan: Plan) -> Attempt:
         """The pieces between its hidden parts."""
@@ -359,6 +401,22 @@ class Unit:
             plan.job(plan.model.encode((core,)), first=self.first and number == 0) for number, core in enumerate(cores)
         )
         return Attempt(jobs, tuple((core,) for core in cores), (), tuple(pieces))
+
+
+def _hidden_first(plan: Plan, hidden: Sequence[Hidden]) -> Set[int]:
+    """Numbers of the parts that no model reads at first: all but those read first, and without learnt placeholders all
+    but terms, whose translation says where they belong."""
+    return {
+        number
+        for number, part in enumerate(hidden)
+        if plan.placeholders and not (part.read_first and (plan.learnt or part.asked))
+    }
+
+
+def _places_of(names: Sequence[str], text: str) -> list[HiddenPlace]:
+    """Where placeholders stand in a text."""
+    found = re.finditer("|".join(map(re.escape, names)), text) if names else ()
+    return [(Span(*match.span()), Hidden.kept(match[0], asked=False)) for match in found]
 
 
 def _faults(attempted: tuple[Attempt, list[Candidate], Sequence[Decoded], Masked]) -> tuple[bool, int]:
@@ -459,9 +517,9 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
 
 
 def _readable(plan: Plan, sentence: Masked) -> Masked:
-    """A sentence as its models read it: after all stages, and without what they have no pieces for."""
+    """A sentence as its model reads it: after all stages, and without what it has no pieces for."""
     done = prepared(plan.stages, sentence.unbroken())
-    return done.hide(find_foreign(done, [model.alphabet for model in plan.route.models]))
+    return done.hide(find_foreign(done, plan.model.alphabet))
 
 
 def _measure(plan: Plan, masked: Masked, tokens: Tokeniser) -> Measure:

@@ -18,8 +18,8 @@ TINY = Alphabet(tiny_vocabulary())
 CYRILLIC = Alphabet(WordVocabulary(["привет", "мир"]))
 
 
-def found(text: str, *alphabets: Alphabet) -> list[str]:
-    places = find_foreign(Masked.of(text), alphabets)
+def found(text: str, alphabet: Alphabet, *, rare: bool = False) -> list[str]:
+    places = find_foreign(Masked.of(text), alphabet, rare=rare)
     assert all(text[span.start : span.end] == part.target and not part.asked for span, part in places)
     assert all(before.end < after.start for (before, _), (after, _) in pairwise(places))
     return [part.source for _, part in places]
@@ -67,20 +67,27 @@ def test_without_bytes_a_word_with_one_unknown_letter_is_lost() -> None:
 
 def test_what_is_hidden_is_no_foreign_sign() -> None:
     masked = Masked.of("das {x}→ haus").hide([(Span(4, 7), Hidden.kept("{x}"))])
-    assert [part.source for _, part in find_foreign(masked, [TINY])] == ["→"]
+    assert [part.source for _, part in find_foreign(masked, TINY)] == ["→"]
 
 
 @pytest.mark.parametrize("joiner", ["\ufe0f", "\u200d", "\U0001f3fd"])
 def test_what_is_hidden_is_no_part_of_an_emoji(joiner: str) -> None:
     masked = Masked.of(f"das {{x}}{joiner} haus {{y}}").hide([(Span(4, 7), Hidden.kept("{x}"))])
-    hidden = masked.hide(find_foreign(masked, [TINY]))
+    hidden = masked.hide(find_foreign(masked, TINY))
     assert [part.source for part in hidden.hidden] == ["{x}", joiner, "{", "}"]
     assert hidden.fill([part.source for part in hidden.hidden]) == f"das {{x}}{joiner} haus {{y}}"
 
 
-def test_all_models_must_know_a_character() -> None:
+def test_each_model_knows_other_characters() -> None:
     assert found("привет, мир", CYRILLIC) == []
-    assert found("мир и haus", CYRILLIC, TINY) == ["мир", "и", "haus"]
+    assert found("мир и haus", CYRILLIC) == ["haus"]
+    assert found("мир и haus", TINY) == ["мир", "и"]
+
+
+def test_what_is_hardly_known_may_count_as_unknown() -> None:
+    alphabet = Alphabet(Bundle.load(SHIPPED).source_vocabularies[0])
+    assert found("Łódź und Müller", alphabet) == []
+    assert found("Łódź und Müller", alphabet, rare=True) == ["Łódź"]
 
 
 def test_a_vocabulary_is_asked_for_each_character_once() -> None:

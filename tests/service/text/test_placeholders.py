@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tandem.service.text.masking import Hidden, Masked
-from tandem.service.text.placeholders import found_parts, restored
+from tandem.service.text.placeholders import found_parts, restored, set_apart
 from tandem.service.text.protect import Protector
 from tandem.service.text.spans import Span
 
@@ -19,6 +19,8 @@ NAMES = ("⟨ph0⟩", "⟨ph1⟩")
         ("Eine <b>Datei</b> ist da", "There is a ⟨ph0⟩ file ⟨ph1⟩ here", "There is a <b>file</b> here"),
         ("Bild <x id=1/> und <x id=2/>", "⟨ph0⟩ and ⟨ph1⟩ picture", "<x id=1/> and <x id=2/> picture"),
         ("{n}fach und %1$s", "⟨ph0⟩ times and ⟨ph1⟩", "{n} times and %1$s"),
+        ("{n}px von v%1$s", "⟨ph0⟩ px of v ⟨ph1⟩", "{n}px of v%1$s"),
+        ("{n}px", "⟨ph0⟩ pxs", "{n} pxs"),
     ],
 )
 def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wanted: str) -> None:
@@ -51,6 +53,7 @@ ONCE, TWICE = ("one", "two"), ("one", "one")
         (ONCE, "⟨ph0⟩⟨ph1⟩ here", "onetwo here"),
         (ONCE, "⟨ph1⟩⟨ph0⟩ here", "two one here"),
         (ONCE, "⟨ph0⟩ and⟨ph1⟩ here", "one and two here"),
+        (ONCE, "so ⟨ph0⟩ ⟨ph1⟩ here", "so onetwo here"),
         (TWICE, "⟨ph0⟩⟨ph0⟩ here", "oneone here"),
         (TWICE, "⟨ph0⟩ here", "one here"),
         (TWICE, "⟨ph0⟩⟨ph0⟩⟨ph0⟩ here", "oneone one here"),
@@ -70,3 +73,21 @@ def test_a_part_that_is_read_is_found_as_what_stands_for_it_and_a_placeholder_as
         assert found_parts(text, [term], [""]) == (found,)
     assert found_parts("a house", [term], ["⟨ph0⟩"]) == (False,)
     assert found_parts("a ⟨ph0⟩", [term], ["⟨ph0⟩"]) == (True,)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "read"),
+    [
+        ("{a}px, v{b}", "X1 px, v X2"),
+        ("{a}{b}!", "X1 X2!"),
+        ("({a}) {b}.", "(X1) X2."),
+        ("Es ist {a}", "Es ist X1"),
+    ],
+)
+def test_codes_run_into_no_word(sentence: str, read: str) -> None:
+    masked = Masked.of(sentence).hide(Protector.of(["placeholders"]).find(sentence))
+    names = ("X1", "X2")[: len(masked.hidden)]
+    assert masked.fill(set_apart(masked, names, names)) == read
+    assert set_apart(masked, [part.source for part in masked.hidden], ("",) * len(names)) == [
+        part.source for part in masked.hidden
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,12 @@ from tandem.models.bundle import (
 )
 from tandem.models.search import SearchOptions
 from tandem.models.vocabulary import MappedVocabulary
+from tandem.service.app import create_app
+from tandem.service.settings import Settings
 from tests.models.vocabulary.published import pieces, sentencepiece_model
-from tests.service.support import LINES, served
+from tests.service.support import LINES, CopyGraphs, Served, make_engine, running, served
+from tests.service.translation.test_alignment import AligningGraphs
+from tests.service.translation.test_pivot import Wording
 
 pytestmark = pytest.mark.anyio
 MODEL = sentencepiece_model(LINES * 4, 60)
@@ -29,9 +35,14 @@ NAMES = ["<pad>", "<unk>", "⟨start⟩", "</s>", "__de__", "__en__", "__fr__", 
 LANGUAGES = {code: f"__{code}__" for code in ("de", "en", "fr")}
 
 
-def imported(folder: Path, **changes: Any) -> Bundle:
-    """A bundle with a public model's vocabulary."""
-    vocabulary = MappedVocabulary(MODEL, NAMES, languages=LANGUAGES)
+CODES = ("X1 X2 X3", "X4 X5 X6 X7 X8 X9")
+
+
+def imported(folder: Path, lines: Sequence[str] = (), **changes: Any) -> Bundle:
+    """A bundle with a public model's vocabulary, which reads further lines, too."""
+    model = sentencepiece_model((*LINES, *lines) * 4, 60 + 2 * len("".join(lines)))
+    names = [*NAMES[:7], *pieces(model)]
+    vocabulary = MappedVocabulary(model, names, languages=LANGUAGES)
     file = VocabularyFile("source.json", "mapped")
     fields: dict[str, Any] = {
         "name": "imported",
@@ -48,7 +59,9 @@ def imported(folder: Path, **changes: Any) -> Bundle:
         "origin": ImportedFrom("Hugging Face MarianMT"),
     }
     manifest = Manifest(**(fields | changes))
-    return write_bundle(folder / "imported", manifest, {"weight": np.ones(1, np.float32)}, {"source.json": vocabulary})
+    return write_bundle(
+        folder / manifest.name, manifest, {"weight": np.ones(1, np.float32)}, {"source.json": vocabulary}
+    )
 
 
 async def test_what_is_protected_comes_back_though_its_pieces_are_unknown(tmp_path: Path) -> None:
@@ -61,6 +74,70 @@ async def test_what_is_protected_comes_back_though_its_pieces_are_unknown(tmp_pa
         assert reply["translatedText"] == "das haus Q#Z_9 ist OLD!"
         assert reply["protected"] == [{"text": "Q#Z_9", "kept": True}]
         assert reply["glossary"] == [{"source": "alt", "target": "OLD!", "found": True}]
+
+
+@asynccontextmanager
+async def serving(*served: tuple[Bundle, CopyGraphs]) -> AsyncIterator[Served]:
+    bundle, graphs = served[0]
+    engine = make_engine(*served)
+    app = create_app(Settings(shutdown_timeout=5), engine)
+    async with running(app) as client:
+        for _, one in served:
+            one.together.clear()
+        yield Served(app, client, engine, graphs, bundle)
+
+
+def read_by(bundle: Bundle, graphs: CopyGraphs) -> list[str]:
+    vocabulary = bundle.source_vocabularies[0]
+    return [vocabulary.decode(ids[:-1]) for ids in graphs.encoded]
+
+
+async def test_a_code_stands_for_what_is_kept(tmp_path: Path) -> None:
+    """Models without placeholders copy what looks like a name: the sentence is read as a whole, once."""
+    bundle = imported(tmp_path, CODES)
+    graphs = AligningGraphs(bundle.target_vocabulary.size)
+    text = "das {name} haus ist {n}alt und 🩷 gross"
+    async with serving((bundle, graphs)) as service:
+        assert (await service.translate(text)).json()["translatedText"] == text
+        assert read_by(bundle, graphs) == ["das X1 haus ist X2 alt und X3 gross"]
+        graphs.together.clear()
+        typed = "das X1 haus ist {name} alt"  # a code that stands there stands for nothing
+        assert (await service.translate(typed)).json()["translatedText"] == typed
+        assert read_by(bundle, graphs) == ["das X2 haus ist X3 alt"]
+
+
+@pytest.mark.parametrize("terms", [{}, {"alt": "OLD"}])
+async def test_attention_says_where_what_was_lost_belongs(tmp_path: Path, terms: dict[str, str]) -> None:
+    bundle = imported(tmp_path, CODES)
+    vocabulary = bundle.source_vocabularies[0]
+    words = {vocabulary.encode("X1")[-1]: vocabulary.encode("X3")[-1]}
+    graphs = Wording(bundle.target_vocabulary.size, words=words)
+    async with serving((bundle, graphs)) as service:
+        reply = await service.translate("das {name} haus ist alt", glossary=terms)
+        assert reply.json()["translatedText"] == f"das {{name}} haus ist {terms.get('alt', 'alt')}"
+        assert read_by(bundle, graphs) == ["das X1 haus ist alt"]  # once
+
+
+async def test_each_model_of_two_hides_what_it_cannot_read_itself(tmp_path: Path) -> None:
+    """The first reads "müde" and writes " g"; where it writes "müde", the second, which lacks "ü", keeps that."""
+    first = imported(tmp_path, (*CODES, "müde"), name="de-fr", target_language="fr")
+    second = imported(tmp_path, CODES, name="fr-en", source_languages=("fr",))
+    read, written = map(first.source_vocabularies[0].id_of, ("▁müde", "▁g"))
+    graphs = (
+        Wording(first.target_vocabulary.size, words={read: written}),
+        AligningGraphs(second.target_vocabulary.size),
+    )
+    async with serving((first, graphs[0]), (second, graphs[1])) as service:
+        for text, between in [
+            ("das haus ist müde", "das haus ist g"),
+            ("das {name} haus ist müde", "das X1 haus ist g"),
+        ]:
+            reply = await service.translate(text, source="de", target="en")
+            assert reply.json()["translatedText"] == text.replace("müde", "g")
+            assert read_by(second, graphs[1])[-1] == between
+        graphs[0].words = {}
+        reply = await service.translate("das müde haus ist {name} alt", source="de", target="en")
+        assert reply.json()["translatedText"] == "das müde haus ist {name} alt"
 
 
 async def test_nothing_that_is_typed_is_a_tag(tmp_path: Path) -> None:
