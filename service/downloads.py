@@ -115,13 +115,13 @@ def _receive(response: http.client.HTTPResponse, part: Path, bound: int, remedy:
         begun = part.stat().st_size
         if not (response.headers["Content-Range"] or "").startswith(f"bytes {begun}-"):
             raise PullError(f"{shown}: the server sent another range than the one from byte {begun} on")
+    total = None if response.length is None else begun + response.length
+    check_room(max(0, (total or 0) - begun), total or 0, part.parent, bound, remedy, shown)
     tag = response.headers["ETag"] or ""
     validator = tag if tag and not tag.startswith("W/") else response.headers["Last-Modified"] or ""
     _validator(part).write_text(validator, encoding="latin-1")
     if not validator:
         _validator(part).unlink()
-    total = None if response.length is None else begun + response.length
-    check_room(max(0, (total or 0) - begun), total or 0, part.parent, bound, remedy, shown)
     report(
         f"{shown}: {'?' if total is None else f'{total / 1e6:.1f}'} MB" + (f", from byte {begun} on" if begun else "")
     )

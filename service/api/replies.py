@@ -131,6 +131,15 @@ class Direction(BaseModel):
     target: str
 
 
+class ModelOrigin(BaseModel):
+    """Where a model comes from that was not trained here."""
+
+    form: str = Field(examples=["Hugging Face MarianMT"], description="Of the files that the bundle was made of.")
+    url: str | None = Field(
+        examples=["https://huggingface.co/Helsinki-NLP/opus-mt-de-en"], default=None, description="Where they are."
+    )
+
+
 class ModelInfo(BaseModel):
     """A loaded bundle."""
 
@@ -157,6 +166,7 @@ class ModelInfo(BaseModel):
     attribution: list[str] = Field(
         examples=[["Sentences from www.manythings.org/anki and tatoeba.org"]], description="Of the training text."
     )
+    origin: ModelOrigin | None = Field(default=None, description="Of an imported model.")
     scores: list[dict[str, Any]] = Field(
         examples=[[{"metric": "BLEU", "value": 41.7, "test_set": "tatoeba-de-en/test"}]]
     )

@@ -186,7 +186,9 @@ def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLi
         InvalidOption, OptionError: out of the server's, the bundle's or the search's bounds.
     """
     defaults = model.options
-    beam_size = request.beam_size if request.beam_size is not None else min(defaults.beam_size, limits.max_beam_size)
+    beam_size = request.beam_size
+    if beam_size is None:  # as wide as the alternatives need it
+        beam_size = min(max(defaults.beam_size, request.alternatives + 1), limits.max_beam_size)
     _at_most("beam_size", beam_size, limits.max_beam_size)
     _at_most("alternatives", request.alternatives, beam_size - 1, "the beam size less one, ")
     longest = model.bundle.manifest.limits.max_target_tokens

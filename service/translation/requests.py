@@ -109,7 +109,11 @@ class DecodeRequest:
     """What all requests share. Of options that are None the bundle's values hold, of ``timeout`` the server's."""
 
     q: Annotated[Texts, doc("The text or texts; `text` is an alias of `q`.")]
-    alternatives: Annotated[int, Ge(0), doc("Further hypotheses, best first; at most beam_size - 1.")] = 0
+    alternatives: Annotated[
+        int,
+        Ge(0),
+        doc("Further hypotheses, best first; at most beam_size - 1; without one the beam is as wide as they need."),
+    ] = 0
     details: Annotated[bool, doc("Adds `model`, `usage`, `time` and `details` to the reply.")] = False
     scores: Annotated[bool, doc("Adds log-probabilities; implies `details`.")] = False
     alignments: Annotated[

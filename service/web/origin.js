@@ -43,9 +43,16 @@ function described(model) {
   return [
     make("strong", {}, purpose(model)),
     make("span", { class: "name" }, model.name),
-    folded(t("modelTrained", { attribution: model.attribution.join("; ") || "–" })),
+    model.origin ? imported(model.origin) : folded(t("modelTrained", { attribution: model.attribution.join("; ") || "–" })),
     make("span", {}, t("modelLicence", { licence: model.licence })),
   ];
+}
+
+/** Where a model comes from that was not trained here: a link, where it says one. */
+function imported({ form, url }) {
+  const said = t("modelImported", { form });
+  if (!/^https?:/.test(url ?? "")) return make("span", {}, said);
+  return make("span", {}, `${said}, `, make("a", { href: url, rel: "noreferrer" }, url));
 }
 
 /** A text, or its beginning and the rest of it when somebody asks for that. */

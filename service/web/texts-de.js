@@ -151,6 +151,7 @@ export default {
   modelSummary: "Zusammenfassungen, {source}",
   modelPostedit: "Nachbearbeitung, {source} → {target}",
   modelTrained: "Trainiert mit: {attribution}",
+  modelImported: "Importiert aus: {form}",
   modelLicence: "Lizenz: {licence}",
   originModel: "Modell: {models}",
   originMore: "Trainingstexte",

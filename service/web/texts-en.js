@@ -150,6 +150,7 @@ export default {
   modelSummary: "Summaries, {source}",
   modelPostedit: "Post-editing, {source} to {target}",
   modelTrained: "Trained on: {attribution}",
+  modelImported: "Imported from: {form}",
   modelLicence: "Licence: {licence}",
   originModel: "Model: {models}",
   originMore: "Training text",

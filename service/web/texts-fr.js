@@ -151,6 +151,7 @@ export default {
   modelSummary: "Résumés, {source}",
   modelPostedit: "Post-édition, {source} → {target}",
   modelTrained: "Entraîné sur : {attribution}",
+  modelImported: "Importé de : {form}",
   modelLicence: "Licence : {licence}",
   originModel: "Modèle : {models}",
   originMore: "Textes d’entraînement",

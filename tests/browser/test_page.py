@@ -59,6 +59,19 @@ def test_a_model_of_several_directions_names_each(visit: Visit) -> None:
     expect(visit.open().locator("#models-list strong")).to_have_text("French to English, English to French")
 
 
+def test_a_model_that_was_imported_says_where_from(visit: Visit) -> None:
+    one = {"task": "translate", "source_languages": ["en"], "target_language": "pt", "attribution": [], "licence": "x"}
+    from_there = {"form": "Marian, 8 bits", "url": "https://example.org/models"}
+    bad = {"form": "Marian, 8 bits", "url": "javascript:alert(1)"}
+    visit.mock("models", body=[one | {"name": name, "origin": of} for name, of in (("a", from_there), ("b", bad))])
+    page = visit.open()
+    page.click("#models > summary")
+    expect(page.locator("#models-list li").nth(0)).to_contain_text(
+        "Imported from: Marian, 8 bits, https://example.org/models"
+    )
+    assert [link.get_attribute("href") for link in page.locator("#models-list a").all()] == [from_there["url"]]
+
+
 def test_whose_model_answered_is_said_beside_the_result(visit: Visit) -> None:
     page = visit.translate("Guten Tag, wo ist der Bahnhof?")
     expect(page.locator("#origin")).to_contain_text("Model: de-fr-en · Licence: CC-BY-4.0")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query
 
 from tandem.models.bundle import Bundle
-from tandem.service.api.replies import AbsentModel, Direction, ModelChange, ModelInfo
+from tandem.service.api.replies import AbsentModel, Direction, ModelChange, ModelInfo, ModelOrigin
 from tandem.service.engine import Engine, alias_of
 from tandem.service.http.dependencies import PartsDep, admin
 from tandem.service.http.openapi import error_responses
@@ -49,6 +49,7 @@ def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
         precision=backend.precision,
         licence=manifest.licence,
         attribution=[corpus.attribution for corpus in manifest.training.corpora],
+        origin=manifest.origin and ModelOrigin(form=manifest.origin.form, url=manifest.origin.url or None),
         scores=[{"metric": s.metric, "value": s.value, "test_set": s.test_set} for s in manifest.scores],
         state=engine.state_of(manifest.name),
     )

@@ -39,7 +39,7 @@ JSON = {"content-type": "application/json"}
         ({"q": None}, 422, "invalid_field", ("q",)),
         ({"q": ["a"] * 101}, 422, "invalid_field", ("q", "100", "101")),
         ({"alternatives": "3"}, 422, "invalid_field", ("alternatives", "3")),
-        ({"alternatives": 4}, 422, "invalid_field", ("alternatives", "at most", "3", "4")),
+        ({"alternatives": 4, "beam_size": 4}, 422, "invalid_field", ("alternatives", "at most", "3", "4")),
         ({"beam_size": 11}, 422, "invalid_field", ("beam_size", "at most 10", "11")),
         ({"beam_size": 0}, 422, "invalid_field", ("beam_size", "1", "0")),
         ({"beam_size": True}, 422, "invalid_field", ("beam_size",)),

@@ -140,6 +140,15 @@ async def test_each_model_of_two_hides_what_it_cannot_read_itself(tmp_path: Path
         assert reply.json()["translatedText"] == "das müde haus ist {name} alt"
 
 
+async def test_the_beam_is_as_wide_as_alternatives_need_it(tmp_path: Path) -> None:
+    bundle = imported(tmp_path, decoding=SearchOptions(beam_size=1, max_length=60))
+    async with served({"imported": bundle}, first="imported") as service:
+        reply = await service.translate("das haus", alternatives=2)
+        assert len(reply.json()["alternatives"]) == 2
+        refused = await service.translate("das haus", alternatives=2, beam_size=2)
+        assert refused.status_code == 422
+
+
 async def test_nothing_that_is_typed_is_a_tag(tmp_path: Path) -> None:
     async with served({"imported": imported(tmp_path)}, first="imported") as service:
         await service.translate("__fr__ das haus </s>")
@@ -174,3 +183,4 @@ async def test_every_pair_has_its_tags(tmp_path: Path) -> None:
         (model,) = (await service.client.get("/models")).json()
         assert [(pair["source"], pair["target"]) for pair in model["pairs"]] == list(pairs)
         assert model["licence"] == "CC-BY-4.0"
+        assert model["origin"] == {"form": "Hugging Face MarianMT"}
