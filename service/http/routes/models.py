@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from tandem.models.bundle import Bundle
+from tandem.models.bundle import Bundle, ImportedFrom
 from tandem.service.api.replies import AbsentModel, Direction, ModelChange, ModelInfo, ModelOrigin
 from tandem.service.engine import Engine, alias_of
 from tandem.service.http.dependencies import PartsDep, admin
@@ -49,10 +49,14 @@ def _describe(engine: Engine, bundle: Bundle) -> ModelInfo:
         precision=backend.precision,
         licence=manifest.licence,
         attribution=[corpus.attribution for corpus in manifest.training.corpora],
-        origin=manifest.origin and ModelOrigin(form=manifest.origin.form, url=manifest.origin.url or None),
+        origin=_origin(manifest.origin),
         scores=[{"metric": s.metric, "value": s.value, "test_set": s.test_set} for s in manifest.scores],
         state=engine.state_of(manifest.name),
     )
+
+
+def _origin(origin: ImportedFrom | None) -> ModelOrigin | None:
+    return None if origin is None else ModelOrigin(form=origin.form, url=origin.url or None)
 
 
 @router.post("/models/{name}", responses=error_responses(401, 403, 404, 409, 422, 503), **_CHANGES)
