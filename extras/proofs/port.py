@@ -8,6 +8,7 @@ EXTRA = Extra(
     name="proofs",
     measurements={
         "imports": ("tandem.extras.proofs.options:ImportsOptions", "tandem.extras.proofs.import_proof"),
+        "engines": ("tandem.extras.proofs.options:EnginesOptions", "tandem.extras.proofs.engines"),
         "students": ("tandem.extras.proofs.options:StudentsOptions", "tandem.extras.proofs.student_proof"),
     },
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,12 @@ from tandem.extras.importing.tests.students import (
     write_student,
 )
 from tandem.extras.importing.tests.support import ENGLISH
+from tandem.extras.proofs import engines
 from tandem.extras.proofs import student_proof as comparison
-from tandem.extras.proofs.options import StudentsOptions
+from tandem.extras.proofs.options import EnginesOptions, StudentsOptions
 from tandem.models.architectures.layers.embedding import sinusoids
 from tandem.models.bundle import Bundle
-from tandem.models.errors import ForeignModelError
+from tandem.models.errors import ConfigError, ForeignModelError
 from tandem.models.search import translate_batch
 from tandem.models.steps.loading import load_bundle_model, model_tensors
 from tandem.models.steps.torch_graphs import TorchGraphs
@@ -399,6 +401,29 @@ def test_students_are_compared(bundle: Bundle, graphs: OnnxGraphs, tmp_path: Pat
     *_, last = comparison.markdown(result)
     assert last.startswith("Imported in ")
     assert comparison.markdown(result)[2].startswith("| en-de | engine | 4 of 4 |")
+
+
+def test_engines_are_timed_by_turns(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside an engine that is slower by what it waits for each line."""
+    asked: list[int] = []
+
+    def waits(lines: Sequence[str]) -> None:
+        asked.append(len(lines))
+        time.sleep(0.2 * len(lines))
+
+    write_lines(tmp_path / "text", ENGLISH[:4])
+    monkeypatch.setattr(engines, "_others", lambda model: {"other": waits})
+    options = EnginesOptions(
+        model=tmp_path, bundle=bundle.path, pair="en-de", text=tmp_path / "text", lines=4, groups="3"
+    )
+    result = engines.measure(options)
+    assert asked == [1, 1, 1, 1, 3, 1] * (len(asked) // 6) and len(asked) > 6
+    other = result["engines"]["other"]
+    assert other["median_ms"] >= 200 and all(rate <= 5 for rate in other["sentences_per_second"].values())
+    *_, row, ratios = engines.markdown(result)
+    assert row.startswith("| other | ") and ratios.startswith("| tandem / best other | ")
+    with pytest.raises(ConfigError, match="have 9 lines"):
+        engines.measure(replace(options, groups="9"))
 
 
 ENGINE_LINES = 120
