@@ -31,6 +31,7 @@ from tandem.service.http.hosts import CrossSiteCheck, HostCheck
 from tandem.service.http.intake import JsonBounds
 from tandem.service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
 from tandem.service.http.parts import http_parts
+from tandem.service.http.paths import RequestPath
 from tandem.service.http.routes import models, operations, page, served_languages, text_routes
 from tandem.service.http.trace_context import OFF, TraceContext, open_tracing
 from tandem.service.ports import extras, load
@@ -86,7 +87,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             *(route for part in brought for route in part.routes),
         ],
         openapi_url=None,  # the document has a route of ours
-        redirect_slashes=False,  # a redirect names the host and scheme that the request claims, not those of a proxy
+        redirect_slashes=False,  # no path that routes see ends in one
         telemetry=tracing.telemetry if tracing else OFF,
     )
     app.add_exception_handler(HTTPException, _answer_error)
@@ -113,6 +114,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
             allow_headers=("*",),
             expose_headers=(*_EXPOSED, *(name for part in brought for name in part.exposed_headers)),
         )
+    app.add_middleware(RequestPath)
     app.add_middleware(SecurityHeaders)  # outermost but for tracing
     if tracing:
         app.add_middleware(TraceContext, tracing=tracing)

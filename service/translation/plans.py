@@ -296,7 +296,8 @@ def guessed_route(
             route = named_route(catalog, request, guess.language)
             return route, guess if close else replace(guess, instead_of=guesses[0].language)
         except (LanguageNotServed, PairNotServed) as error:
-            if (close or not sure) and _is_target(catalog, request, guess.language):
+            same = base_code(guess.language) == base_code(request.target)
+            if (close or not sure) and same and is_target(catalog, request):
                 return None, guess
             refused = refused or error
     assert refused is not None, "the best guess was tried"
@@ -339,10 +340,9 @@ def summary_route(catalog: Catalog, request: SummarizeTask, guesses: Sequence[Gu
     raise InvalidOption(request.place(number), bound, value, remedy)
 
 
-def _is_target(catalog: Catalog, request: TranslateTask, language: str) -> bool:
-    """Whether a text is already in the language asked for, which must be one that is translated into."""
-    same = base_code(language) == base_code(request.target)
-    return same and not request.others and bool(catalog.source_languages(request.target, request.model))
+def is_target(catalog: Catalog, request: TranslateTask) -> bool:
+    """Whether the language asked for is one that is translated into, so that a text in it may come back as it is."""
+    return not request.others and bool(catalog.source_languages(request.target, request.model))
 
 
 def _at_most(name: str, value: float | None, bound: float, why: str = "") -> None:

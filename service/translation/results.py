@@ -6,9 +6,9 @@ behind them, as the OpenAPI document takes them over (``_DESCRIBED``, which is p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tandem.service.engine import Decoded, Job
 from tandem.service.text.detection import Guess
@@ -164,9 +164,9 @@ class WrittenText:
     method: Literal["model", "extract"] = "model"
 
     @classmethod
-    def unchanged(cls, text: str, alternatives: int) -> WrittenText:
-        """A text that comes back as it was sent."""
-        return cls(text, [text] * alternatives)
+    def of(cls, text: str, others: Iterable[str], **fields: Any) -> WrittenText:
+        """A text and its alternatives, each once: they may be fewer than were asked for."""
+        return cls(text, [other for other in dict.fromkeys(others) if other != text], **fields)
 
 
 @dataclass(frozen=True, slots=True)

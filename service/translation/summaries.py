@@ -189,4 +189,4 @@ def _written(text: SummarizedText, writer: SentenceWriter) -> WrittenText:
             sentences += writer.describe(text.plan.route, best, (part.text,), places, line)
         start += len(line) + 1 if line else 0
     others = [joined(text.lines(candidates, rank)) for rank in range(1, text.request.alternatives + 1)]
-    return WrittenText(joined(lines), others, sentences, truncated=text.truncated)
+    return WrittenText.of(joined(lines), others, sentences=sentences, truncated=text.truncated)

@@ -21,11 +21,11 @@ from typing import TypeVar
 from tandem.service.bundles.catalog import Catalog, Route, require_code
 from tandem.service.bundles.served import Tokeniser
 from tandem.service.engine import Decoded, Engine, Job
-from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound
+from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
 from tandem.service.telemetry import tracing
 from tandem.service.text.detection import Detector, Guess
 from tandem.service.text.html import HtmlDocument
-from tandem.service.text.languages import base_code
+from tandem.service.text.languages import bare_code, base_code
 from tandem.service.text.markup import MarkupError, MarkupOptions
 from tandem.service.text.masking import Masked
 from tandem.service.translation.extracts import ExtractedText, is_made_for
@@ -35,6 +35,7 @@ from tandem.service.translation.plans import (
     check_cost,
     guessed_route,
     is_close,
+    is_target,
     make_plan,
     make_stages,
     named_route,
@@ -216,8 +217,17 @@ class TextService:
         if request.source.lower() == AUTO:
             routes, guesses = self._detected(request, documents, likeliest=admission.context.likeliest)
         else:
-            routes, guesses = [named_route(self.catalog, request, request.source)] * len(request.texts), []
+            routes, guesses = [self._named_route(request)] * len(request.texts), []
         return self._parsed(request, routes, admission, masker, documents), guesses
+
+    def _named_route(self, request: TranslateTask) -> Route | None:
+        """The way from the language that the request names; none where that is the one to translate into."""
+        try:
+            return named_route(self.catalog, request, request.source)
+        except (LanguageNotServed, PairNotServed):
+            if bare_code(request.source) == bare_code(request.target) and is_target(self.catalog, request):
+                return None
+            raise
 
     @tracing.traced("split")
     def _read_postediting(self, request: PosteditTask, admission: _Admission) -> tuple[list[ParsedText], list[Guess]]:

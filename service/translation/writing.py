@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from tandem.models.search import Hypothesis
 from tandem.service.bundles.catalog import Route
@@ -121,21 +121,17 @@ def write_texts(request: DecodeRequest, parsed: Sequence[ParsedText]) -> list[Wr
     written: dict[int, WrittenText] = {}
     for text in sorted(parsed, key=lambda text: text.number):  # the room goes to the first ones
         written[text.number] = (_write_plain if text.markup is None else _write_markup)(text, writer)
-    return [
-        written[number] if number in written else WrittenText.unchanged(text, request.alternatives)
-        for number, text in enumerate(request.texts)
-    ]
+    return [written[number] if number in written else WrittenText(text) for number, text in enumerate(request.texts)]
 
 
 def _write_plain(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
     (segment,), plan = parsed.segments, parsed.plan
-    alternatives = plan.request.alternatives
     if not segment.units:  # nothing to translate: the text comes back as it was sent
-        return WrittenText.unchanged(segment.text, alternatives)
+        return WrittenText(segment.text)
     text, spans = _joined(segment, plan, 0)
     sentences = _sentences(segment, plan, writer, text, spans) if plan.request.wants_details else []
-    others = [_joined(segment, plan, rank)[0] for rank in range(1, alternatives + 1)]
-    return WrittenText(text, others, sentences, *_reports(parsed), via=parsed.via)
+    others = [_joined(segment, plan, rank)[0] for rank in range(1, plan.request.alternatives + 1)]
+    return WrittenText.of(text, others, sentences=sentences, **_reports(parsed), via=parsed.via)
 
 
 def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
@@ -148,7 +144,7 @@ def _write_markup(parsed: ParsedText, writer: SentenceWriter) -> WrittenText:
         text, spans = _joined(segment, parsed.plan, 0) if segment.units else (segment.text, [])
         sentences += _sentences(segment, parsed.plan, writer, text, spans, (source, target))
         source, target = source + len(segment.text) + 1, target + len(text) + 1
-    return WrittenText(texts[0], texts[1:], sentences, *_reports(parsed), via=parsed.via)
+    return WrittenText.of(texts[0], texts[1:], sentences=sentences, **_reports(parsed), via=parsed.via)
 
 
 def _joined(segment: SegmentedText, plan: Plan, rank: int) -> tuple[str, list[tuple[int, int]]]:
@@ -179,7 +175,12 @@ def _sentences(
     return written
 
 
-def _reports(parsed: ParsedText) -> tuple[list[ProtectedSpan], list[GlossaryTerm]]:
+class _Reports(TypedDict):
+    protected: list[ProtectedSpan]
+    glossary: list[GlossaryTerm]
+
+
+def _reports(parsed: ParsedText) -> _Reports:
     """What is said of hidden parts that were asked for: each once, in order; kept where all of its places are."""
     protected: dict[str, bool] = {}
     terms: dict[tuple[str, str], bool] = {}
@@ -188,10 +189,10 @@ def _reports(parsed: ParsedText) -> tuple[list[ProtectedSpan], list[GlossaryTerm
             terms[part.term, part.target] = terms.get((part.term, part.target), True) and kept
         elif part.asked:
             protected[part.source] = protected.get(part.source, True) and kept
-    return (
-        [ProtectedSpan(text, kept) for text, kept in protected.items()],
-        [GlossaryTerm(source, target, kept) for (source, target), kept in terms.items()],
-    )
+    return {
+        "protected": [ProtectedSpan(text, kept) for text, kept in protected.items()],
+        "glossary": [GlossaryTerm(source, target, kept) for (source, target), kept in terms.items()],
+    }
 
 
 def _hidden(parsed: ParsedText) -> Iterable[tuple[Hidden, bool]]:

@@ -226,6 +226,8 @@ async def test_libretranslate_waits_for_the_file(service: Served) -> None:
     result = await service.client.get(url)
     assert result.content == b"wo ist der bahnhof heute\n"
     assert result.headers["content-disposition"].startswith("attachment; ")
+    behind = await service.client.post("/translate_file", **sent(), headers={"X-Forwarded-Prefix": "/mt"})
+    assert behind.json()["translatedFileUrl"].startswith("http://localhost/mt/download_file/")
     assert_error(await service.client.get("/download_file/guessed.a.txt"), 404, "file_not_found")
 
 

@@ -53,7 +53,10 @@ async def page_file(name: str, request: Request) -> Response:
 @router.api_route("/openapi.json", methods=_METHODS)
 def document(request: Request) -> Response:
     """The OpenAPI document, made in a thread: it takes a while the first time, and FastAPI's own route would not."""
-    content = json.dumps(request.app.openapi(), ensure_ascii=False, separators=(",", ":"))
+    described = request.app.openapi()
+    if prefix := request.scope.get("root_path"):  # of a proxy
+        described = described | {"servers": [{**described["servers"][0], "url": prefix}]}
+    content = json.dumps(described, ensure_ascii=False, separators=(",", ":"))
     return Response(content, media_type="application/json")
 
 

@@ -133,7 +133,7 @@ BAD_JSON = (
         ("/translate", MULTIPART, b"no parts at all", 400, "bad_request"),
         ("/translate", "multipart/form-data", b"--x--", 400, "bad_request"),
         ("/translate?q=%FF&source=de&target=en", None, b"", 400, "bad_request"),
-        ("/translate/", "application/json", b'{"q": "das haus"}', 404, "route_not_found"),
+        ("/translate/x", "application/json", b'{"q": "das haus"}', 404, "route_not_found"),
         *(
             ("/translate", kind, b"q", 415, "unsupported_media_type")
             for kind in ("text/csv", "application/xml", "", "application/json; charset=utf-16")

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from tandem.models.bundle import Bundle
 from tandem.service.settings import Settings
-from tests.service.support import Served, served
+from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio
 TEXT = "Wo ist der Bahnhof?"
@@ -22,7 +22,7 @@ async def test_texts_come_back_in_order_and_text_is_an_alias(service: Served) ->
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t\n", "😀", "👨‍👩‍👧 ❤️", "...", "12:30", "\u202e"])
 async def test_nothing_to_translate_comes_back_unchanged(service: Served, text: str) -> None:
-    assert (await service.translate(text, alternatives=1)).json() == {"translatedText": text, "alternatives": [text]}
+    assert (await service.translate(text, alternatives=1)).json() == {"translatedText": text, "alternatives": []}
     summary = await service.client.post("/summarize", json={"q": text})
     assert (summary.json()["summary"], summary.json()["truncated"]) == ("", False)
 
@@ -72,6 +72,21 @@ async def test_details_say_what_stands_where(service: Served) -> None:
     spans = [(s["source"], text[s["source"]["start"] : s["source"]["end"]]) for s in first["sentences"]]
     assert [words for _, words in spans] == ["Guten Morgen.", "Wie geht es?"]
     assert [s["target"] for s in first["sentences"]] == [span for span, _ in spans]
+
+
+async def test_a_text_in_the_language_asked_for_comes_back(service: Served) -> None:
+    text = "This  is {x} already.\n"
+    for codes in ({"source": "en", "target": "en"}, {"source": "EN", "target": "en"}):
+        assert (await service.translate([text], **codes)).json() == {"translatedText": [text]}
+    assert_error(await service.translate(text, source="xx", target="xx"), 404, "language_not_served")
+
+
+async def test_alternatives_differ_or_are_fewer(service: Served) -> None:
+    """The copying model's hypotheses of one token are a few; what is not translated has none."""
+    for text in ("Ja", "Guten Morgen", "{name}", "<b>{name}</b>"):
+        body = (await service.translate(text, alternatives=3)).json()
+        written = [body["translatedText"], *body["alternatives"]]
+        assert len({*written}) == len(written)
 
 
 async def test_alternatives_join_every_sentences_next_best(service: Served) -> None:
