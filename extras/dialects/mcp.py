@@ -8,6 +8,7 @@ such route (extra ``mcp``).
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -198,8 +199,9 @@ def _server() -> Server[Any]:
         request = context.request
         assert isinstance(request, Request)
         found, failed = await _answer(request, params.name, params.arguments or {})
-        text = found["error"] if failed else next(iter(found.values()))
-        content = types.TextContent(type="text", text=text if isinstance(text, str) else str(text))
+        said = found["error"] if failed else next(iter(found.values()))
+        text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        content = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[content], structured_content=found, is_error=failed)
 
     return Server(

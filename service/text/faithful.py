@@ -24,6 +24,7 @@ _IN_WORDS = frozenset("%&€$£¥+°=")  # a sign in one language, a word in ano
 _BRACKETS = ("()", "[]", "{}")
 _QUOTES_OF_A_KIND = ('"', "“”„", "«»")
 _QUOTES = "".join(_QUOTES_OF_A_KIND)
+_RANGE = re.compile(r"(?<!\w)(\d{1,9})–(\d{1,9})(?!\w)")
 _SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
 _END = re.compile(r"[.!?…:;,。！？：；，]*\Z")
 _CLOSING = re.compile(r"(?<=[.!?…])[\"”“»)\]]\Z")
@@ -82,6 +83,14 @@ def to_hide(masked: Masked, written: str, faults: Collection[Fault], rare: Set[s
             if not masked.mark or masked.mark not in match[0]
         ]
     return apart((span, Hidden.kept(masked.text[slice(*span)], asked=False)) for span in found)
+
+
+def ranged_like(written: str, source: str) -> str:
+    """A translation whose ranges of numbers have the source's dash, where it has just those ("9–17 Uhr")."""
+    for match in _RANGE.finditer(source) if "–" in source else ():
+        hyphen = rf"(?<![\w-]){re.escape(match[1])}-{re.escape(match[2])}(?![\w-])"
+        written = re.sub(hyphen, match[0], written, count=1)
+    return written
 
 
 def ended_like(written: str, source: str, language: str = "") -> str:

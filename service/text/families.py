@@ -50,8 +50,9 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "underscores": CopiedForm(r"(?<!\w)__\w{1,100}?__(?!\w)"),
     "number signs": CopiedForm(r"(?<![\w\#])(?P<number_sign>\#{1,3})\w{1,100}(?P=number_sign)(?![\w\#])"),
     "tildes": CopiedForm(r"(?<![\w~])~\w{1,100}~(?![\w~])"),
-    "emoji": CopiedForm(r"(?<![\w:]):[a-z][\w+-]{0,60}:(?![\w:])"),
+    "emoji": CopiedForm(r"(?<![\w:]):(?:[a-z][\w+-]{0,60}|[+-]1|100|1234):(?![\w:])"),
     "colon": CopiedForm(r"(?<![\w:]):[a-z]\w{1,60}+(?![\w:])"),
+    "sign before a name": CopiedForm(r"(?<!\S)[!?][a-z]\w{1,60}+(?!\w|[!?])"),
     "escape": CopiedForm(
         r"""\\(?:"|t(?![a-z])|u[0-9A-Fa-f]{4})|(?<=[\w.,:;!?)])\\t|(?<![\w.,:;!?)\\])\\[nr](?![a-z])"""
     ),
@@ -62,6 +63,8 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
 COPIED: Mapping[str, CopiedForm] = {
     "backticks": CopiedForm(r"(?P<backtick>`{1,3})[^`\n]{1,200}(?P=backtick)"),
     "mention": CopiedForm(r"(?<![\w@/.])@\w(?:[\w.-]{0,100}\w)?"),
+    "ampersands": CopiedForm(r"(?<!&)&&(?!&)"),  # of labels: "Help && Support"
+    "picture": CopiedForm(r"!\[[^\]\n]{0,200}\]\([^()\s]{1,500}\)"),  # of Markdown
     "hashtag": CopiedForm(r"(?<![\w\#&/])\#\w[\w-]{0,100}+"),
     "address in angle brackets": CopiedForm(r"<[\w.+%-]{1,64}@[\w.-]{1,200}>"),
     # Names of a program's parts, and of files: Body(), countryCode, max_filesize, TreeScope.Subtree, app.config. What
@@ -148,7 +151,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
     r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\d['′’]|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
-    r"|\$[\w(]|&\w|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
+    r"|\$[\w(]|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 
 

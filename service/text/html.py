@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from tandem.service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
-from tandem.service.text.layout import is_translatable
 from tandem.service.text.markup import DEFAULTS, Kind, MarkupOptions, Token, scan_html, scan_xml
 from tandem.service.text.nesting import BLOCKS, DRAWN, Nesting
 
@@ -226,7 +225,7 @@ class _Divider:
         for first, last in run:
             self._add(builder, first, last, kept)
         raw = self._raw(run)
-        if not is_translatable(builder.own_text):
+        if not any(map(str.isalnum, builder.own_text)):  # numbers alone may be written otherwise
             yield from ([raw] if raw else [])
             return
         inner = raw if self.options.xml else raw.strip(WHITE_SPACE)

@@ -54,7 +54,7 @@ _ENCLOSING = {
     "‘": "’",
 }
 _ENCLOSING |= {'"': '"', "'": "'", "”": "”"}
-_LETTER = re.compile(r"\W*[A-HJ-Z]\W*")  # alone: of a list, a table, a plan; "I" is a word
+_LETTER = re.compile(r"\W*[A-HJ-Zb-hj-np-xz]\W*")  # alone: of a list, a formula; "I", "a", "o" and "y" are words
 _REFERENCE = re.compile(r"\s*\[\d{1,3}\]\Z")
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _ENDS = {opening: "\u202c" if opening < "\u2060" else "\u2069" for opening in BIDI if opening not in "\u202c\u2069"}

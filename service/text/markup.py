@@ -128,8 +128,11 @@ def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
         nameless = None if one.type in (TokenType.TEXT, TokenType.CHARACTER_REFERENCE) else _NAMELESS.search(raw)
         if nameless:  # the tokenizer says nothing of it, and it is no part of the tag before
             raw = raw[: nameless.start()]
+        # Of a tag that never ends and follows another the tokenizer says nothing, either.
+        whole = _WHOLE.match(raw) if end == len(plain) else None
+        unended, raw = (raw[whole.end() :], whole[0]) if whole else ("", raw)
         tokens += _html_tokens(one, raw, plain[start:end])
-        tokens += [Token(Kind.JUNK, nameless[0])] if nameless else []
+        tokens += [Token(Kind.JUNK, junk) for junk in (unended, nameless[0] if nameless else "") if junk]
     return tokens
 
 
@@ -138,6 +141,13 @@ def _line_ends(text: str) -> tuple[str, list[int]]:
     second = {match.start() for match in re.finditer(r"(?<=\r)\n", text)}
     places = [place for place in range(len(text) + 1) if place not in second]
     return _LINE_END.sub("\n", text), places
+
+
+# A tag, a comment, or what a browser takes for one.
+_WHOLE = re.compile(
+    r"""<!--.*?-->|<(?:[!?][^>-][^>]*+|/[^A-Za-z>][^>]*+)>|</?[A-Za-z][^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+>""",
+    re.DOTALL,
+)
 
 
 def _html_tokens(one: Any, raw: str, plain: str) -> list[Token]:

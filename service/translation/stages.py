@@ -16,7 +16,7 @@ from typing import Protocol
 
 from tandem.models.bundle import Bundle
 from tandem.service.ports import extras, load
-from tandem.service.text.accelerators import find_accelerator, with_accelerator
+from tandem.service.text.accelerators import find_accelerator, split_accelerator, with_accelerator, with_behind
 from tandem.service.text.masking import Masked
 
 LONGEST_KNOWN = 200
@@ -101,6 +101,7 @@ class AcceleratorStage:
 
     def prepare(self, sentence: Masked) -> Masked:
         """The label as a reader sees it."""
+        sentence = replace(sentence, text=split_accelerator(sentence.text)[0])
         found = find_accelerator(sentence.text)
         if found is None:
             return sentence
@@ -112,8 +113,11 @@ class AcceleratorStage:
 
     def finish(self, text: str, sentence: StagedSentence) -> str:
         """The translation with the mark in it."""
-        found = find_accelerator(sentence.sent.text)
-        return text if found is None else with_accelerator(text, sentence.sent.text[found.end - 1])
+        label, behind = split_accelerator(sentence.sent.text)
+        if behind:
+            return with_behind(text, behind)
+        found = find_accelerator(label)
+        return text if found is None else with_accelerator(text, label[found.end - 1], label[found.start])
 
 
 StageMaker = Callable[[Way], Stage]

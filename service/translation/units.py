@@ -25,7 +25,7 @@ from tandem.models.text import normalise
 from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
-from tandem.service.text.faithful import BROKEN, ended_like, find_faults, to_hide
+from tandem.service.text.faithful import BROKEN, ended_like, find_faults, ranged_like, to_hide
 from tandem.service.text.foreign import find_foreign
 from tandem.service.text.html import HtmlDocument
 from tandem.service.text.languages import base_code
@@ -275,7 +275,8 @@ class Unit:
     def _checked(self, plan: Plan, one: Candidate) -> Candidate:
         """A candidate as it is written: after all stages, with the source's end, and with what is at fault in it."""
         written = finished(plan.stages, one.text, self.sentence)
-        text = ended_like(written, self.masked.target, base_code(plan.writer.target))
+        text = ranged_like(written, self.masked.target)
+        text = ended_like(text, self.masked.target, base_code(plan.writer.target))
         faults = find_faults(self.masked, text, plan.rare)
         if "characters" in faults and BROKEN not in self.masked.source:
             text = text.replace(BROKEN, "")
@@ -504,9 +505,10 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
     measure = _measure(plan, masked, tokens)
     document = Document.parse(masked.text, language, target, plan.model.limit, measure, plan.context.splitting)
     sentences = [Masked(piece.text) for piece in document.sentences]
-    if masked.hidden:
+    numbers = [piece for piece in document.pieces if not piece.translatable and _is_rewritten(plan, piece.text)]
+    if masked.hidden or numbers:
         pieces = zip(document.pieces, masked.divide(piece.text for piece in document.pieces), strict=True)
-        parts = [(own, piece.translatable or bool(own.hidden)) for piece, own in pieces]
+        parts = [(own, piece.translatable or bool(own.hidden) or piece in numbers) for piece, own in pieces]
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
     units = []
@@ -514,6 +516,13 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         read = _readable(plan, own)
         units.append(Unit.of(plan, tokens, read, (read.source,), own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)
+
+
+def _is_rewritten(plan: Plan, text: str) -> bool:
+    """Whether a stage writes what has no words otherwise, such as an amount alone in a cell."""
+    if not any(map(str.isdigit, text)):
+        return False
+    return any(part.target != part.source for part in prepared(plan.stages, Masked(text)).hidden)
 
 
 def _readable(plan: Plan, sentence: Masked) -> Masked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -57,6 +58,8 @@ async def test_the_tools_answer(service: Served, mode: str) -> None:
         )
         languages, _ = await call(client, "detect", text=TEXT)
         assert languages["languages"][0]["language"] == "de"
+        (said,) = (await client.call_tool("detect", {"text": TEXT})).content
+        assert isinstance(said, TextContent) and json.loads(said.text) == languages["languages"]
 
 
 @pytest.mark.parametrize(

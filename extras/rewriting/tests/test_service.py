@@ -70,6 +70,15 @@ async def test_dates_times_and_amounts_are_written_as_the_target_does(service: S
     assert reply.json()["translatedText"] == texts[1:]
 
 
+async def test_an_amount_alone_is_written_as_in_a_sentence(service: Served) -> None:
+    text = "1.204,72 €\n- 12,5 %\n12:30\n2024 – 5\nwo: 1.204,72 €"
+    written = "€1,204.72\n- 12.5 %\n12:30\n2024 – 5\nwo: €1,204.72"
+    assert (await service.translate(text)).json() == {"translatedText": written}
+    table = "<td>1.204,72 €</td><td><b>12,5 %</b></td><td>7</td><td>wo 1.204,72 €</td>"
+    reply = (await service.translate(table, format="html")).json()["translatedText"]
+    assert reply == "<td>€1,204.72</td><td><b>12.5 %</b></td><td>7</td><td>wo €1,204.72</td>"
+
+
 async def test_figures_beyond_the_placeholders_are_read(tmp_path: Path) -> None:
     bundle = tiny_bundle(tmp_path, limits=Limits(max_source_tokens=400, max_target_tokens=400))
     async with served({"de-en": bundle}) as service:

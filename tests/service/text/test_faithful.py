@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.service.text.faithful import ended_like, find_faults, to_hide
+from tandem.service.text.faithful import ended_like, find_faults, ranged_like, to_hide
 from tandem.service.text.masking import Masked
 from tandem.service.text.protect import always_kept
 
@@ -111,3 +111,17 @@ def test_no_text_is_at_fault_beside_itself_and_what_is_hidden_was_not(source: st
 def test_a_sentence_ends_like_its_source(source: str, written: str, wanted: str) -> None:
     assert ended_like(written, source) == wanted
     assert ended_like(wanted, source) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "wanted"),
+    [
+        ("Mo–Fr 9–17 Uhr", "Mon-Fri 9-17 o'clock", "Mon-Fri 9–17 o'clock"),
+        ("9–17 und 9–17", "9-17 and 9-17", "9–17 and 9–17"),
+        ("1914–1918", "1914–1918", "1914–1918"),
+        ("9-17 Uhr", "9-17 o'clock", "9-17 o'clock"),
+        ("3–5", "13-5 and 3-5-7", "13-5 and 3-5-7"),
+    ],
+)
+def test_a_range_keeps_its_dash(source: str, written: str, wanted: str) -> None:
+    assert ranged_like(written, source) == wanted

@@ -42,6 +42,7 @@ def translated(text: str) -> list[str]:
         ("````md\n```\nx\n```\n````\nFertig.", ["Fertig."]),
         ("2.1 Tagesordnung", ["Tagesordnung"]),
         ("A", []),
+        ("c", []),
         ("B.", []),
         ("Reihe A", ["Reihe A"]),
         ("Ö", ["Ö"]),
