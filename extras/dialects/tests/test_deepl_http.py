@@ -148,6 +148,26 @@ async def test_a_large_body_needs_a_key_that_is_required(both_ways: dict[str, Bu
         assert (await service.client.put(path, json=fields, headers=header)).status_code == 200
 
 
+async def test_dictionaries_come_as_a_form_with_numbers(both: Served) -> None:
+    """As deepl-node writes them."""
+    pairs = (("de", "en", "Gleis\ttrack"), ("en", "de", "track\tGleis"))
+    names = ("source_lang", "target_lang", "entries")
+    form = {"name": "Railway"}
+    for number, pair in enumerate(pairs):
+        form |= {f"dictionaries[{number}].{name}": value for name, value in zip(names, pair, strict=True)}
+        form[f"dictionaries[{number}].entries_format"] = "tsv"
+    made = await both.client.post("/v3/glossaries", data=form)
+    assert made.status_code == 201, made.text
+    found = [(one["source_lang"], one["target_lang"], one["entry_count"]) for one in made.json()["dictionaries"]]
+    assert sorted(found) == [("de", "en", 1), ("en", "de", 1)]
+    change = {f"dictionaries[3].{name}": value for name, value in zip(names, ("de", "en", "Zug\ttrain"), strict=True)}
+    changed = await both.client.patch(f"/v3/glossaries/{made.json()['glossary_id']}", data=change)
+    assert changed.status_code == 200, changed.text
+    assert sum(one["entry_count"] for one in changed.json()["dictionaries"]) == 3
+    bad = await both.client.post("/v3/glossaries", data={"name": "x", "dictionaries[0].source_lang": "de"})
+    assert_deepl_error(bad, 400, "dictionaries.0.target_lang")
+
+
 async def test_other_errors_have_the_shape_too(both: Served) -> None:
     send = both.client.request
     assert_deepl_error(await send("POST", "/v2/translate", content=b"{"), 400, "content type")

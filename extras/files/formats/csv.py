@@ -54,7 +54,7 @@ def _kept_cells(rows: Sequence[Sequence[str]]) -> tuple[frozenset[int], frozense
     """Columns of which the cells below the first row stay, and those of which the first row's cell does.
 
     Beside columns of text, one is of keys that is headed so, or if most of its cells read like code and none has words.
-    In a first row with such a heading codes of languages stay too.
+    In a first row with such a heading codes of languages stay too, and where it has nothing else.
     """
     first = [cell.strip().lower() for cell in rows[0]] if rows and len(rows[0]) > 1 else []
     headed = {column for column, heading in enumerate(first) if heading in _KEY_HEADINGS}
@@ -62,7 +62,8 @@ def _kept_cells(rows: Sequence[Sequence[str]]) -> tuple[frozenset[int], frozense
     coded = {
         column for column in range(len(first)) if _reads_like_code([row[column] for row in rows if column < len(row)])
     }
-    return frozenset(headed | coded), frozenset(headed | languages if headed else ())
+    named = headed or (len(first) > 1 and len(languages) == len(first))
+    return frozenset(headed | coded), frozenset(headed | languages if named else ())
 
 
 def _reads_like_code(cells: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tandem.extras.files.bounds import Segment, SourceFile
 from tandem.extras.files.formats.encoding import Text
+from tandem.service.text.accelerators import find_accelerator
 from tandem.service.text.layout import is_translatable
 from tandem.service.text.protect import KEPT, Protector
 
@@ -283,6 +284,8 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d{1,3}(?=\s*/?>))[^<>]*?(/?)>")
 
 
 _CODE = re.compile(r"[!-~\u00a1-\u024f]*(?:[\d_/\\@=<>{}$%&+*~^|#\[\]]|\w[.:]\w|[a-z][A-Z])[!-~\u00a1-\u024f]*")
+_MARK_BEHIND = re.compile(r"(?<=\w)[*:]+\Z")
+_TWO_LABELS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]*(?:/[^\W\d_a-zß-ÿ][^\W\d_]*)+")  # each with a capital
 _FORMS = re.compile(r"\{\s*[\w.]+\s*,\s*(plural|select|selectordinal)\s*,(?:\s*offset:\d+)?")
 _FORM = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
 _FORMS_END = re.compile(r"\s*\}")
@@ -391,8 +394,15 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
 
 
 def is_prose(text: str) -> bool:
-    """Whether a program's string is for people: a single word with a sign or a capital in it reads like code."""
-    return is_translatable(text) and not _CODE.fullmatch(text.strip())
+    """Whether a program's string is for people: a single word with a sign or a capital in it reads like code.
+
+    But not a label with an accelerator (``E&xit``), with a mark behind it (``Name*``), or of two (``Yes/No``).
+    """
+    label = text.strip()
+    if accelerator := find_accelerator(label):
+        label = label[: accelerator.start] + label[accelerator.start + 1 :]
+    label = _MARK_BEHIND.sub("", label)
+    return is_translatable(text) and (not _CODE.fullmatch(label) or _TWO_LABELS.fullmatch(label) is not None)
 
 
 def _wordy(piece: PassagePiece) -> bool:
