@@ -84,6 +84,7 @@ class BlockBuilder:
         self._count = 0
         self._dividing: Node | None = None
         self._touching: Node | None = None  # the element that was opened last directly behind another one
+        self._put: set[int] = set()  # places at which a space was put between two words
         self._dropped: dict[int, int] = {}  # places at which a space is left out, with the number of nodes before
 
     @property
@@ -98,9 +99,11 @@ class BlockBuilder:
 
     def open(self, tag: str) -> None:
         """The start tag of an element that has an end tag."""
-        node, before = self._node(Role.ELEMENT, tag), self._levels[-1][-1:]
-        touches = not self._xml and bool(before) and before[0].role is Role.ELEMENT and before[0].end == self._length
-        if touches and self._length - before[0].start > 1 and self._last.isalnum():
+        node = self._node(Role.ELEMENT, tag)
+        worded = (one for one in reversed(self._levels[-1]) if one.start < one.end or one.role is not Role.ELEMENT)
+        before = next(worded, None)  # empty ones part no words
+        touches = not self._xml and before is not None and before.role is Role.ELEMENT and before.end == self._length
+        if before and touches and self._length - before.start > 1 and self._last.isalnum():
             self._touching = node
         self._open.append(node)
         self._levels.append([])
@@ -161,6 +164,7 @@ class BlockBuilder:
 
     def _append(self, text: str) -> None:
         if self._dividing is not None and self._dividing.start == self._length and text[:1].isalnum():
+            self._put.add(self._length)
             text = f" {text}"  # what stands between words parts them
         self._dividing = None if text else self._dividing
         if self._touching is not None and text:
@@ -196,11 +200,7 @@ class BlockBuilder:
         if node.role is Role.KEPT:
             return node._replace(spaced=(before, after))
         point = Node(Role.POINT, _hollow(node), start, start, node.order, spaced=(before, after))
-        return (
-            point._replace(spaced=(False, False), divides=True)
-            if node.divides and text[start : start + 1] == " "
-            else point
-        )
+        return point._replace(spaced=(False, False), divides=True) if node.divides and start in self._put else point
 
 
 def _hollow(node: Node, elsewhere: Collection[int] = ()) -> str:

@@ -25,7 +25,7 @@ Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 _UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
 _MOST_PLACES = 100  # of one text, that are looked at
 _LINK = re.compile(r"<a\s|<\d", re.IGNORECASE)
-_LONG_ENOUGH = 4  # characters of a name that stands in both texts; shorter words of two languages may look alike
+_LONG_ENOUGH = 4  # letters of a name that stands in both texts; shorter words of two languages may look alike
 
 
 class Role(Enum):
@@ -203,7 +203,7 @@ class Placing:
     def _named(self, own: Span, units: tuple[int, int]) -> tuple[int, int] | None:
         """The units that are written like the element's text, where there are just such ones."""
         text = self.source[own.start : own.end]
-        if len(text) < _LONG_ENOUGH or self.target.count(text) != 1:
+        if (text.isalpha() and len(text) < _LONG_ENOUGH) or self.target.count(text) != 1:
             return None
         start = self.target.index(text)
         first = bisect_left(self._units, (start, 0))

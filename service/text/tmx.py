@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from typing import BinaryIO, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
@@ -36,7 +37,12 @@ class TmxPair(NamedTuple):
 
 
 def read_tmx(file: BinaryIO, source: str = "", target: str = "") -> Iterator[TmxPair]:
-    """The pairs of a memory, in order.
+    """The pairs of a memory, in order; see ``read_units``."""
+    return chain.from_iterable(read_units(file, source, target))
+
+
+def read_units(file: BinaryIO, source: str = "", target: str = "") -> Iterator[list[TmxPair]]:
+    """The pairs of each unit of a memory, in order; none of a unit that lacks one of the languages.
 
     Args:
         file: TMX of any version, in any encoding that XML may have.
@@ -44,31 +50,34 @@ def read_tmx(file: BinaryIO, source: str = "", target: str = "") -> Iterator[Tmx
         target: language of the translations; empty = every other one.
 
     Raises:
-        TmxError: it is no TMX, is broken, declares entities, has a huge unit, or names no source language where
-            none is given.
+        TmxError: it is no TMX, is broken, declares entities, has no body or a huge unit, or names no source language
+            where none is given.
     """
     events = etree.iterparse(
         file, events=("start", "end"), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
-    header, seen, held = "", False, 0
+    header, seen, body, held = "", False, False, 0
     try:
         for event, element in events:
             if event == "start":
                 if not seen:
                     seen = _check_root(element)
+                body = body or element.tag == "body"
                 held += 1
                 if held > _MAX_ELEMENTS:
                     raise TmxError(f"a unit of the TMX may hold at most {_MAX_ELEMENTS} elements, and one holds more")
             elif element.tag == "header":
                 header = _code(element, "srclang")
             elif element.tag == "tu":
-                yield from _pairs(element, source or _code(element, "srclang") or header, target)
+                yield list(_pairs(element, source or _code(element, "srclang") or header, target))
                 element.clear()
                 while element.getprevious() is not None:
                     del element.getparent()[0]
                 held = 0
     except etree.XMLSyntaxError as error:
         raise TmxError(f"the TMX cannot be read as XML: {error.msg}") from error
+    if not body:
+        raise TmxError("the TMX has no <body>, in which its units would stand: export it again, whole")
 
 
 def write_tmx(pairs: Iterable[tuple[TmxPair, float]], version: str) -> Iterator[str]:

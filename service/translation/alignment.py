@@ -14,9 +14,10 @@ statistics of their own, while this says what the serving model looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -38,6 +39,9 @@ _MARK = re.compile(r"[.,;:!?…。、，；：！？¿¡؟،()\[\]{}'\"«»‹�
 
 
 Floats: TypeAlias = NDArray[np.float64]
+StandsFor: TypeAlias = tuple[Mapping[str, str], Mapping[str, str]]
+"""By placeholder what stands in its place in a source, and in the translation."""
+NOTHING: StandsFor = ({}, {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +86,7 @@ def align_sources(
     target: str,
     hypothesis: Hypothesis,
     ids: Sequence[Sequence[int]] | None = None,
+    stands_for: StandsFor = NOTHING,
 ) -> tuple[Alignment, ...]:
     """Align a sentence in each of its sources with its translation.
 
@@ -91,6 +96,7 @@ def align_sources(
         target: what ``ServedModel.decode`` returned, or the same with its placeholders replaced.
         hypothesis: with its attention (``SearchOptions.attention``).
         ids: per source the tokens that were decoded (``Job.sources``); None = those of ``ServedModel.encode``.
+        stands_for: by placeholder what stands in its place in the sentence, and in the translation.
 
     Raises:
         ValueError: the hypothesis has no attention.
@@ -99,11 +105,11 @@ def align_sources(
         raise ValueError("a hypothesis without attention aligns with nothing; decode it with SearchOptions.attention")
     given = [_without_end(one) for one in (model.encode(sentence) if ids is None else ids)]
     written, steps = _written(model, hypothesis, given)
-    targets, target_spans = _located(model.bundle.target_vocabulary, written, target)
+    targets, target_spans = _located(model.bundle.target_vocabulary, written, target, stands_for[1])
     found = []
     for number, (text, read) in enumerate(zip(sentence, given, strict=True)):
         weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
-        sources, source_spans = _located(model.bundle.source_vocabularies[number], read, text)
+        sources, source_spans = _located(model.bundle.source_vocabularies[number], read, text, stands_for[0])
         words = word_pairs(weights, text, source_spans, target, target_spans)
         found.append(Alignment(sources, targets, weights, words, (source_spans, target_spans)))
     return tuple(found)
@@ -248,9 +254,11 @@ def _without_end(ids: Sequence[int]) -> list[int]:
     return [*ids[:-1]] if ids and ids[-1] == EOS else [*ids]
 
 
-def _located(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> tuple[tuple[str, ...], list[Span]]:
+def _located(
+    vocabulary: Vocabulary, ids: Sequence[int], text: str, stands_for: Mapping[str, str] = MappingProxyType({})
+) -> tuple[tuple[str, ...], list[Span]]:
     """The pieces of a text, and of each the characters that it stands for: none where nothing is left of it."""
     pieces = tuple(vocabulary.piece_of(token) for token in ids)
     if isinstance(vocabulary, WordVocabulary):
         return pieces, locate_words(len(pieces), text) or locate([f" {piece}" for piece in pieces], text)
-    return pieces, locate(pieces, text)
+    return pieces, locate([stands_for.get(piece, piece) for piece in pieces], text)

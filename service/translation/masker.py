@@ -47,7 +47,13 @@ class Masker:
         unasked = always_kept(text, names=self.names)
         if unasked and self.glossary:  # whose terms may have digits and capitals in them
             unasked = [one for one in merge(_terms_beside(self._terms(text), unasked), unasked) if not one[1].asked]
-        always = [(span, Hidden.kept(text[span.start : span.end], asked=False)) for span in kept]
+        always = [
+            (span, Hidden.kept(text[span.start : span.end], asked=False))
+            for span in kept
+            if not any(
+                other.start <= span.start and span.end <= other.end and part.read_first for other, part in unasked
+            )
+        ]
         found = merge(merge(always, self.protector.find(text)), unasked)
         masked = Masked(text).hide(found).normalised()
         return masked.hide(self._terms(masked.text))

@@ -355,11 +355,15 @@ class Unit:
         attempt = self.attempt
         before, (job,) = attempt.before, attempt.jobs
         texts = self.texts if len(self.texts) > 1 else (self.sent.source,)
+        named = [(name, part) for name, part in zip(attempt.names, self.masked.hidden, strict=False) if name]
+        sources, targets = {name: part.source for name, part in named}, {name: part.target for name, part in named}
         if before is None:
-            return align_sources(plan.model, texts, written, hypothesis, job.sources)
+            return align_sources(plan.model, texts, written, hypothesis, job.sources, (sources, targets))
         (read,) = attempt.read
-        (first,) = align_sources(plan.model, texts, read[0], before.best[0], before.attempt.jobs[0].sources)
-        (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources)
+        (first,) = align_sources(
+            plan.model, texts, read[0], before.best[0], before.attempt.jobs[0].sources, (sources, {})
+        )
+        (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources, ({}, targets))
         return (first.onward(last),)
 
     def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:

@@ -393,6 +393,14 @@ def test_empty_elements_part_words() -> None:
     assert found.text == "Hund Katze"
     assert found.render("dog cat", [((0, 4), (0, 3)), ((5, 10), (4, 7))]) == 'dog<img src="a.png">cat'
     assert block("Donau<wbr>dampf").text == "Donaudampf"
+    assert block("<b>Hund</b><i></i><u>Katze</u>").text == "Hund Katze"
+    before = block("Das Haus<img> ist alt.")  # whose space the sentence has itself
+    assert before.render("The house is old.", [((4, 8), (4, 9)), ((9, 12), (10, 12))]) == "The house<img> is old."
+
+
+def test_a_reference_stands_in_its_link() -> None:
+    found = block("<a href=''>[1]</a> Das Haus")
+    assert found.render("[1] The house", [((8, 12), (8, 13))]) == "<a href=''>[1]</a> The house"
 
 
 def test_a_link_has_a_word() -> None:

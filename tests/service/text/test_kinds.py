@@ -10,6 +10,7 @@ from tandem.service.text.html import HtmlDocument
 from tandem.service.text.layout import Document
 from tandem.service.text.markup import MarkupOptions
 from tandem.service.text.protect import Protector
+from tandem.service.text.spans import Span
 from tandem.service.translation.masker import Masker
 
 
@@ -105,6 +106,15 @@ def test_markup_goes_to_its_words(
 ) -> None:
     (block,) = HtmlDocument.parse(source, MarkupOptions()).blocks
     assert block.render(translation, pairs) == markup
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "hidden"), [("CO2 da", (2, 3), "CO2"), ("%d da", (0, 2), "%d"), ("so 2", (3, 4), "2")]
+)
+def test_what_markup_keeps_is_read_with_the_name_that_it_is_in(text: str, kept: tuple[int, int], hidden: str) -> None:
+    masked = Masker(Protector(), Glossary.of({}), names=True).mask(text, [Span(*kept)])
+    (part,) = masked.hidden
+    assert (part.source, part.read_first) == (hidden, hidden != "2")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import io
 import pytest
 from translate.storage.tmx import tmxfile
 
-from tandem.service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
+from tandem.service.text.tmx import TmxError, TmxPair, read_tmx, read_units, write_tmx
 
 HEAD = '<tmx version="1.4"><header srclang="{}"/><body>'
 UNIT = '<tu><tuv xml:lang="de-AT"><seg>{}</seg></tuv><tuv xml:lang="en"><seg>house</seg></tuv></tu></body></tmx>'
@@ -44,6 +44,24 @@ def test_what_other_tools_write(encoding: str) -> None:
     assert read(text, encoding, source="cs") == []
 
 
+@pytest.mark.parametrize(
+    ("variants", "target"),
+    [
+        ("", "en"),
+        ("<tuv xml:lang='de'><seg>Haus</seg></tuv>", ""),
+        ("<tuv xml:lang='en'><seg>house</seg></tuv>", ""),
+        ("<tuv xml:lang='de'><seg>Haus</seg></tuv><tuv xml:lang='fr'><seg>maison</seg></tuv>", "en"),
+        ("<tuv xml:lang='de'><seg>Haus</seg></tuv><tuv xml:lang='*all*'><seg>house</seg></tuv>", "en"),
+        ("<tuv xml:lang='de'><seg>Haus</seg></tuv><tuv><seg>house</seg></tuv>", ""),
+        ("<tuv xml:lang='de'><seg>Haus</seg></tuv><tuv xml:lang='en'/>", "en"),
+    ],
+    ids=["empty", "source", "target", "other", "all", "none", "segment"],
+)
+def test_a_unit_without_a_pair_is_told(variants: str, target: str) -> None:
+    text = HEAD.format("de") + f"<tu>{variants}</tu>" + UNIT.format("Haus")
+    assert list(read_units(io.BytesIO(text.encode()), "", target)) == [[], [TmxPair("de-AT", "en", "Haus", "house")]]
+
+
 FILE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
 BOMB = '<!DOCTYPE tmx [<!ENTITY a "{}"><!ENTITY b "&a;&a;&a;&a;">]>'.format("x" * 1000)
 
@@ -62,8 +80,11 @@ BOMB = '<!DOCTYPE tmx [<!ENTITY a "{}"><!ENTITY b "&a;&a;&a;&a;">]>'.format("x" 
         ("", "cannot be read as XML"),
         (HEAD.format("de") + "<note/>" * 10_000 + UNIT.format("Haus"), "10000 elements"),
         (HEAD.format("*all*") + UNIT.format("Haus"), "source language"),
+        ('<tmx version="1.4"><header srclang="de"/></tmx>', "has no <body>"),
+        (HEAD.format("de").replace("<body>", "") + UNIT.format("Haus").replace("</body>", ""), "has no <body>"),
     ],
-    ids=["bomb", "file", "undefined", "encoding", "cut", "huge", "deep", "html", "nothing", "elements", "no-source"],
+    ids=["bomb", "file", "undefined", "encoding", "cut", "huge", "deep", "html", "nothing", "elements", "no-source",
+         "no-body", "no-body-but-units"],
 )  # fmt: skip
 def test_refused(text: str, message: str) -> None:
     with pytest.raises(TmxError, match=message):

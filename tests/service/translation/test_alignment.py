@@ -129,6 +129,21 @@ def test_words_pair_with_what_they_looked_at() -> None:
     assert [sides[0][token] for token in looked_at] == sides[1]
 
 
+def test_placeholders_side_by_side_align_each_with_its_own() -> None:
+    vocabulary = model_of().bundle.target_vocabulary
+    names = [vocabulary.piece_of(token) for token in vocabulary.placeholders[:2]]
+    ids = [vocabulary.id_of(name) for name in names]
+    source, target = "1,5 kg 2,5 kg", "1.5 kg 2.5 kg"
+    stands_for = (
+        dict(zip(names, ("1,5 kg", "2,5 kg"), strict=True)),
+        dict(zip(names, ("1.5 kg", "2.5 kg"), strict=True)),
+    )
+    attention = np.eye(3, dtype=np.float32)
+    (found,) = align_sources(model_of(), (source,), target, hypothesis_of(ids, attention), ([*ids, EOS],), stands_for)
+    assert [source[slice(*span)] for span in found.places[0]] == ["1,5 kg", "2,5 kg"]
+    assert [target[slice(*span)] for span in found.places[1]] == ["1.5 kg", "2.5 kg"]
+
+
 def test_two_hops_align_by_way_of_what_stands_between() -> None:
     """The middle text is cut otherwise by the first model's vocabulary than by the second's."""
     wholes, parts = ((Span(0, 5), Span(6, 9)), (Span(0, 3), Span(3, 5), Span(6, 9)))
