@@ -2,8 +2,9 @@
 
 A paragraph is cut at tabs, line breaks and whatever is not known into stretches. A stretch in one format is plain text.
 Where formats change in it, it becomes HTML: the format of most of its characters stays unmarked, the words in another
-one stand in a ``<span>``, and pictures, note references and bookmarks are an ``<img>``. So the pipeline's word
-alignment, which carries markup over, decides where a format goes; here it only becomes runs again.
+one stand in a ``<span>`` (raised and lowered ones in ``<sup>`` and ``<sub>``), and pictures, note references and
+bookmarks are an ``<img>``. So the pipeline's word alignment, which carries markup over, decides where a format goes;
+here it only becomes runs again.
 """
 
 from __future__ import annotations
@@ -132,7 +133,8 @@ class Stretch:
                 objects += 1
                 continue
             text, number = html.escape(part[1], quote=False).replace("\n", "<br>"), numbers[part[0].key]
-            pieces.append(f'<span id="s{number}">{text}</span>' if number else text)
+            name = part[0].element
+            pieces.append(f'<{name} id="s{number}">{text}</{name}>' if number else text)
         return "".join(pieces)
 
     def _parsed(self, translation: str) -> list[Part]:

@@ -23,6 +23,7 @@ _BORDERS = frozenset(("tab", "ptab", "br", "cr"))
 _FIELD = frozenset(("fldChar", "instrText", "delInstrText"))
 _HINTS = frozenset(("proofErr", "lastRenderedPageBreak"))  # word processors make these anew
 _WRAPPERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "bdo", "dir"))
+_RAISED = {"superscript": "sup", "subscript": "sub"}
 _NOT_FORMAT = frozenset(
     ("lang", "noProof", "rPrChange", "altLang", "bmk", "dirty", "err", "kumimoji", "smtClean", "smtId")
 )
@@ -61,6 +62,20 @@ class Style:
     run: Any
     wrap: Wrap | None
     key: tuple[int, bytes]
+
+    @property
+    def element(self) -> str:
+        """The HTML element for words in it: raised and lowered ones belong to the word that they stand at."""
+        for one in self.run.iter():
+            value = one.get(f"{{{_WORD[0]}}}val") or one.get(f"{{{_WORD[1]}}}val") or ""
+            if local_name(one) == "vertAlign" and value in _RAISED:
+                return _RAISED[value]
+            if local_name(one) == "rPr" and (raised := one.get("baseline", "0").rstrip("%").lstrip("+")) not in (
+                "0",
+                "",
+            ):
+                return "sub" if raised.startswith("-") else "sup"
+        return "span"
 
 
 @dataclass(slots=True, eq=False)

@@ -39,7 +39,7 @@ _BORDERS = (
     r"|(?<=[^\d\s])\s++>\s++(?=[^\d\s])|(?<!\s)\s++[|{0}]\s*+\Z"
     r"|(?:(?<!\s)\s++)?(?:<[Bb][Rr]\s*+/?>\s*+)++|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
 )
-_BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›", ""))
+_BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›«‹", ""))
 _ENCLOSING = {
     "(": ")",
     "[": "]",
@@ -201,7 +201,8 @@ def _unbroken(text: str, language: str, shorten: Callable[[str], list[str]], *, 
 def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
     yield from _nonempty(line[:prefix])
     done = prefix
-    quotes = "«" in line[prefix:] or "‹" in line[prefix:]
+    rest = line[prefix:]
+    quotes = ("«" in rest and "»" in rest) or ("‹" in rest and "›" in rest)
     for border in (_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, prefix):
         yield from _cell(line[done : border.start()], language, shorten)
         yield from _nonempty(border[0])

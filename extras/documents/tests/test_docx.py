@@ -287,6 +287,27 @@ def test_documents_with_macros_are_refused(tmp_path: Path) -> None:
         segments(tmp_path, "docx", content)
 
 
+VBA = "application/vnd.ms-office.vbaProject"
+
+
+@pytest.mark.parametrize(
+    ("declared", "added"),
+    [
+        (f'<Default Extension="bin" ContentType="{VBA}"/>', {}),
+        (f'<Override PartName="/word/code.bin" ContentType="{VBA}"/>', {}),
+        ("", {"word/vbaProject.bin": b"code"}),
+        ("", {"word/VBAPROJECT.BIN": b"code"}),
+    ],
+    ids=["default", "override", "member", "case"],
+)
+def test_macros_are_found_in_what_says_it_has_none(tmp_path: Path, declared: str, added: dict[str, bytes]) -> None:
+    types = members(blank())["[Content_Types].xml"].decode().replace("</Types>", f"{declared}</Types>")
+    content = changed(with_body(paragraph(run("wort"))), {"[Content_Types].xml": types.encode()})
+    assert segments(tmp_path, "docx", with_body(paragraph(run("wort"))))
+    with pytest.raises(FileRefused, match="or one with macros"):
+        segments(tmp_path, "docx", changed(content, added))
+
+
 def test_the_rest_of_an_archive_keeps_its_compression_and_time(tmp_path: Path) -> None:
     content = with_body(paragraph(run("wort")))
     new = translated(tmp_path, "docx", content, ["word"])
@@ -295,3 +316,15 @@ def test_the_rest_of_an_archive_keeps_its_compression_and_time(tmp_path: Path) -
             [(one.filename, one.date_time, one.compress_type) for one in zip_.infolist()] for zip_ in (before, after)
         ]
     assert facts[0] == facts[1]
+
+
+SUB, SUP = ('<w:rPr><w:vertAlign w:val="{}script"/></w:rPr>'.format(one) for one in ("sub", "super"))
+
+
+def test_raised_and_lowered_runs_stay_at_their_word(tmp_path: Path) -> None:
+    body = paragraph(run("haus H"), run("2", SUB), run("O und m"), run("2", SUP), run(" ist"))
+    (segment,) = segments(tmp_path, "docx", with_body(body))
+    assert segment.text == 'haus H<sub id="s1">2</sub>O und m<sup id="s2">2</sup> ist'
+    new = translated(tmp_path, "docx", with_body(body), ['H<sub id="s1">2</sub>O house m<sup id="s2">2</sup>'])
+    kept = [one.replace(" ", "") for one in body_of(new).replace('xml:space="preserve"', "").split("<w:r>")[1:]]
+    assert ["vertAlign" in one for one in kept] == [False, True, False, True]

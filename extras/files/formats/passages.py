@@ -130,14 +130,14 @@ class Passage:
         """The text: as it is where it has no marks, else as HTML, in which a line end within it is a break."""
         if self._plain:
             return "".join(piece.text for piece in self._inside)
-        found, open_marks = [], []
+        found, opened = [], []
         for number, piece in enumerate(self._inside):
             if piece.role is PieceRole.OPEN:
-                open_marks.append(number)
-                found.append(f'<span id="s{number}">')
+                raised = _RAISED.match(piece.raw)
+                opened.append(raised[1] if raised else "span")
+                found.append(f'<{opened[-1]} id="s{number}">')
             elif piece.role is PieceRole.CLOSE:
-                open_marks.pop()
-                found.append("</span>")
+                found.append(f"</{opened.pop()}>")
             elif piece.role is PieceRole.KEPT:
                 shown = html.escape(piece.text, quote=False)
                 found.append(f'<code id="o{number}">{shown}</code>' if piece.text else f'<img id="o{number}">')
@@ -200,6 +200,10 @@ class Passage:
         return "".join(found)
 
 
+_SPANS = ("span", "sub", "sup")
+_RAISED = re.compile(r"<(su[bp])\b")
+
+
 class Reader(HTMLParser):
     """The texts of a piece of HTML, and by their numbers the elements that a passage put there."""
 
@@ -221,7 +225,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         known = self._ID.fullmatch(dict(attrs).get("id") or "")
         number = int(known[1]) if known else -1
-        if tag == "span":
+        if tag in _SPANS:
             self.found.append(("span", number, ""))
         elif tag in ("img", "code"):
             self._code += tag == "code"
@@ -230,7 +234,7 @@ class Reader(HTMLParser):
             self.found.append(("text", -1, "\n"))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "span":
+        if tag in _SPANS:
             self.found.append(("close", -1, ""))
         elif tag == "code":
             self._code = max(0, self._code - 1)

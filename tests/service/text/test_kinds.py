@@ -44,6 +44,8 @@ def translated(text: str) -> list[str]:
         ("2.1 Tagesordnung", ["Tagesordnung"]),
         ("A", []),
         ("c", []),
+        ("Menü ‹ Zurück", ["Menü", "Zurück"]),
+        ("Er sagt ‹ja› dazu", ["Er sagt ‹ja› dazu"]),
         ("B.", []),
         ("Reihe A", ["Reihe A"]),
         ("Ö", ["Ö"]),
