@@ -1,4 +1,4 @@
-"""`tandem describe`: architecture, configuration and parameter counts of a recipe or a bundle."""
+"""`tandem describe`: architecture, configuration and parameter counts of a recipe, a run or a bundle."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ from tandem.models.bundle import Bundle, Manifest
 from tandem.models.command import AsJson
 from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError
-from tandem.training.recipe import load_recipe
+from tandem.training.checkpoint import read_progress
+from tandem.training.data.summary import PreparedSummary
+from tandem.training.loop.trainer import Run
+from tandem.training.recipe import load_recipe, recipe_from_mapping
 
 
 def describe(
-    target: Annotated[Path, typer.Argument(metavar="RECIPE|BUNDLE", help="A recipe file or a bundle folder.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="RECIPE|RUN|BUNDLE", help="A recipe file, or the folder of a run or a bundle.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Show architecture, configuration and parameter counts.
 
     Example: tandem describe training/recipes/iwslt14-de-en/dpn.toml --json
     """
-    description = _describe_bundle(target) if target.is_dir() else _describe_recipe(target)
+    description = _describe_folder(target) if target.is_dir() else _describe_recipe(target)
     if as_json:
         print(json.dumps(description, indent=2, ensure_ascii=False))
         return
@@ -57,9 +62,23 @@ def _describe_recipe(path: Path) -> dict[str, Any]:
     return {**description, "task": recipe.task, "published": dict(recipe.published)}
 
 
+def _describe_folder(path: Path) -> dict[str, Any]:
+    """A bundle's, or that of a run: of its newest checkpoint's recipe."""
+    newest = None if (path / "manifest.json").exists() else Run(path).newest
+    if newest is None:
+        return _describe_bundle(path)
+    progress, mapping = read_progress(newest)
+    recipe = recipe_from_mapping(mapping, str(newest))
+    *sources, target = PreparedSummary.load(Run(path).data).vocabularies.values()
+    config = to_mapping(recipe.model_config(tuple(sources), target))
+    return {**_describe(recipe.name, recipe.architecture, config), "task": recipe.task, "updates": progress.update}
+
+
 def _describe_bundle(path: Path) -> dict[str, Any]:
     if not (path / "manifest.json").exists():
-        raise ConfigError(f"{path} is neither a recipe file nor a bundle: it has no manifest.json")
+        raise ConfigError(
+            f"{path} is neither a recipe file nor a run nor a bundle: it has neither checkpoints nor a manifest.json"
+        )
     manifest = Bundle.load(path).manifest
     description = _describe(manifest.name, manifest.architecture, dict(manifest.config))
     pairs = manifest.pairs or tuple((source, manifest.target_language) for source in manifest.source_languages)
@@ -75,9 +94,11 @@ def _describe_bundle(path: Path) -> dict[str, Any]:
 
 
 def _facts(description: dict[str, Any]) -> dict[str, list[list[str]]]:
-    """What else is shown of a bundle, and is worth more to most than its configuration."""
-    if "corpora" not in description:
+    """What else is shown of a bundle or a run, and is worth more to most than its configuration."""
+    if "updates" not in description:
         return {}
+    if "corpora" not in description:
+        return {"run": [["task", description["task"]], ["updates", f"{description['updates']:,}"]]}
     bundle = [
         ["task", description["task"]],
         ["languages", ", ".join(description["languages"])],

@@ -30,6 +30,8 @@ LIMITS_FILE = "limits.db"
 
 _log = structlog.get_logger("tandem.access")
 _REFRESH = 1.0  # seconds after which a change of the keys by another process holds here
+_LOOKS = 5  # at the store between two refreshes, for keys that are not known: whoever guesses keys causes no more
+_PATIENCE = 0.1  # seconds that a look may take, some 0.2 ms as a rule: the event loop waits meanwhile
 _THREADS = 2
 
 
@@ -37,7 +39,8 @@ class KeyedAccess:
     """Finds callers by their keys, and charges them.
 
     Keys are checked against a snapshot in memory, which follows the store within ``_REFRESH`` seconds; where the store
-    cannot be read, the last one stays in use. Counting happens in threads.
+    cannot be read, the last one stays in use. Before a key of ours is refused as unknown, the store is looked at, in
+    bounds: a key that was just made holds at once. Counting happens in threads.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -59,6 +62,8 @@ class KeyedAccess:
         self._snapshot = self.keys.snapshot()
         self.meter = make_meter(settings, self._databases)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="tandem-access")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="tandem-keys")  # one refresh at a time
+        self._looks = 0 if settings.data is None else _LOOKS  # no other process makes keys in memory
         self._follower: asyncio.Task[None] | None = None
         self._stale = False
         self._failures = 0
@@ -74,7 +79,9 @@ class KeyedAccess:
             self._follower.cancel()
             with suppress(asyncio.CancelledError):
                 await self._follower
-        await asyncio.to_thread(self._threads.shutdown)
+        self._looks = 0
+        for threads in (self._threads, self._reader):
+            await asyncio.to_thread(threads.shutdown)
         for database in self._databases:
             database.close()
 
@@ -107,7 +114,7 @@ class KeyedAccess:
         return self._own.require_key
 
     def caller(self, secret: str | None) -> Caller:
-        """Whose key that is. Does not block.
+        """Whose key that is. Blocks as ``find`` does.
 
         Where no keys are required, what is no key of ours counts as none: clients of other services always send one.
 
@@ -131,6 +138,7 @@ class KeyedAccess:
             KeyMissing, KeyInvalid: there is none, or it is unknown, revoked or expired.
             AdminRequired: the key is no admin's, or there is no admin key at all.
         """
+        found = self.find(secret)
         if not self._admin.is_set and not self._snapshot.has_admin:
             raise AdminRequired(
                 "this route asks for an admin key, and this server has none; make one with 'tandem keys add NAME "
@@ -138,7 +146,6 @@ class KeyedAccess:
             )
         if not secret:
             raise KeyMissing
-        found = self.find(secret)
         if found is None:
             raise KeyInvalid
         if not found.admin:
@@ -200,18 +207,34 @@ class KeyedAccess:
         return self._snapshot.limits_of(name) or CallerLimits()
 
     def find(self, secret: str | None) -> Caller | None:
-        """Who has that key; None where it is nobody's."""
+        """Who has that key; None where it is nobody's.
+
+        Does not block, but for the ``_PATIENCE`` of a look at the store, of which there are few.
+        """
         if not secret:
             return None
         if (admin := self._admin.find(secret)) is not None:
             return admin
         key = self._snapshot.find(secret, time.time())
+        if key is None and secret.startswith(PREFIX) and self._looks:
+            self._look()
+            key = self._snapshot.find(secret, time.time())
         return None if key is None else Caller(key.caller, key.admin)
 
+    def _look(self) -> None:
+        """Take over changes of the key store now; where it does not answer at once, not until it was read again."""
+        self._looks -= 1
+        try:
+            self._reader.submit(self.refresh).result(_PATIENCE)
+        except TimeoutError:
+            self._looks = 0
+
     async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_REFRESH)
-            await self._in_thread(self.refresh)
+            await loop.run_in_executor(self._reader, self.refresh)
+            self._looks = _LOOKS
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()

@@ -27,8 +27,10 @@ def backup(
     Example: tandem backup backups/2030-12-31
     """
     settings = read_configuration(data_flag(data)).settings
-    if settings.data is None or not settings.data.is_dir():
+    if settings.data is None:
         raise ConfigError("there is no data folder to copy: set TANDEM_DATA, or give --data")
+    if not settings.data.is_dir():
+        raise ConfigError(f"{settings.data} is no folder; set TANDEM_DATA, or give --data, the server's data folder")
     source = settings.data.resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target} must be a new or an empty folder")

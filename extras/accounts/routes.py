@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -18,14 +18,14 @@ from tandem.extras.accounts.schemas import MemoryImport, MemoryPage, RememberedS
 from tandem.extras.accounts.settings import AccountSettings
 from tandem.models.command import installed_version
 from tandem.service.callers import ANONYMOUS, Caller
-from tandem.service.errors import InvalidOption
+from tandem.service.errors import InvalidOption, LanguageNotServed
 from tandem.service.http.credentials import caller_of
 from tandem.service.http.dependencies import Parts, PartsDep, fields_of
 from tandem.service.http.error_replies import BadRequest, HttpError
 from tandem.service.http.openapi import error_responses, request_body
 from tandem.service.http.parts import BodyBounds
 from tandem.service.settings import Settings
-from tandem.service.text.tmx import TmxError, TmxPair, read_tmx, write_tmx
+from tandem.service.text.tmx import TmxError, TmxPair, read_units, write_tmx
 from tandem.service.translation.requests import AUTO
 
 _TMX = "application/x-tmx+xml"
@@ -117,7 +117,7 @@ async def add(
 @suggestions.post(
     "/suggest",
     tags=["memory"],
-    responses=error_responses(400, 401, 403, 413, 415, 422, 429, 500, 503),
+    responses=error_responses(400, 401, 403, 404, 413, 415, 422, 429, 500, 503),
     openapi_extra=request_body(SuggestRequest),
 )
 async def suggest(
@@ -133,37 +133,59 @@ async def suggest(
 
     def store() -> None:
         source = parts.texts.detector.detect(fields.q)[0].language if fields.source.lower() == AUTO else fields.source
-        parts.resource(TranslationMemory).add(
-            caller.name, Correction.of(source, fields.target, fields.q, fields.s).sentences()
-        )
+        correction = Correction.of(source, fields.target, fields.q, fields.s)
+        correction.check_languages(_served(parts))
+        parts.resource(TranslationMemory).add(caller.name, correction.sentences())
 
     await asyncio.to_thread(store)
     return Suggested(success=True)
 
 
 def _add(parts: Parts, owner: str, body: bytes, source: str, target: str) -> MemoryImport:
-    corrections, repeated, skipped = _read(body, source, target, parts.settings)
+    bound = parts.settings.part(AccountSettings).max_memory_entries
+    corrections, repeated, skipped = _read(body, source, target, bound, _served(parts))
     replaced = parts.resource(TranslationMemory).add(owner, corrections)
     return MemoryImport(stored=len(corrections), replaced=replaced, repeated=repeated, skipped=skipped)
 
 
-def _read(body: bytes, source: str, target: str, settings: Settings) -> tuple[Collection[Correction], int, int]:
-    """The pairs of a TMX that can be entries, how many of these are repeated, how many cannot. Raises BadRequest."""
+def _read(
+    body: bytes, source: str, target: str, bound: int, served: Sequence[str]
+) -> tuple[Collection[Correction], int, int]:
+    """The pairs of a TMX that can be entries, how many of these are repeated, how many cannot. Raises BadRequest.
+
+    A unit without a pair counts as one that cannot.
+    """
     corrections: dict[tuple[str, str, str], Correction] = {}
     repeated = skipped = 0
-    bound = settings.part(AccountSettings).max_memory_entries
     try:
-        for pair in read_tmx(io.BytesIO(body), source, target):
-            try:
-                correction = Correction.of(*pair)
-            except InvalidOption:
-                skipped += 1
-                continue
-            key = correction.source, correction.target, correction.text
-            repeated += key in corrections
-            corrections[key] = correction
-            if len(corrections) > bound:
-                raise BadRequest(f"a TMX may hold at most {bound} pairs here, and this one has more", {"bound": bound})
+        for unit in read_units(io.BytesIO(body), source, target):
+            skipped += not unit
+            for pair in unit:
+                correction = _correction(pair, served)
+                if correction is None:
+                    skipped += 1
+                    continue
+                key = correction.source, correction.target, correction.matched
+                repeated += key in corrections
+                corrections[key] = correction
+                if len(corrections) > bound:
+                    message = f"a TMX may hold at most {bound} pairs here, and this one has more"
+                    raise BadRequest(message, {"bound": bound})
     except TmxError as error:
         raise BadRequest(str(error)) from error
     return corrections.values(), repeated, skipped
+
+
+def _correction(pair: TmxPair, served: Sequence[str]) -> Correction | None:
+    """What is to be stored of a pair; None where it cannot be."""
+    try:
+        correction = Correction.of(*pair)
+        correction.check_languages(served)
+    except (InvalidOption, LanguageNotServed):
+        return None
+    return correction
+
+
+def _served(parts: Parts) -> list[str]:
+    """The languages that models here read or write."""
+    return [language.code for language in parts.texts.catalog.languages()]

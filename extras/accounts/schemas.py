@@ -53,7 +53,9 @@ class MemoryImport(BaseModel):
     replaced: int = Field(examples=[0], description="Of these, those that took the place of an entry.")
     repeated: int = Field(examples=[0], description="Pairs in whose place a later one of the same text was stored.")
     skipped: int = Field(
-        examples=[0], description="Pairs that were left out: empty, or over 5,000 characters on a side."
+        examples=[0],
+        description="Units that have no text in one of the languages, and pairs that were left out: empty, over 5,000 "
+        "characters on a side, or in a language that is not known here.",
     )
 
 

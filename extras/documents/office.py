@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from tandem.extras.files.formats.proofing import in_slides, in_word
 
 _TYPES = "[Content_Types].xml"
 _OFFICE = "application/vnd.openxmlformats-officedocument."
+_MACROS = "application/vnd.ms-office.vbaproject"
+_MACROS_FILE = "vbaproject.bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +173,18 @@ def _names(package: Package, kind: _Kind) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     listed = parse_xml(package.read(_TYPES))
     endings = {entry.get("Extension", "").lower(): entry.get("ContentType", "") for entry in listed.iter("{*}Default")}
-    members = (name for name in package.archive.namelist() if name != _TYPES)
+    members = [name for name in package.archive.namelist() if name != _TYPES]
     types = {name: endings.get(name.rpartition(".")[2].lower(), "") for name in members}
     for entry in listed.iter("{*}Override"):
         types[entry.get("PartName", "").lstrip("/")] = entry.get("ContentType", "")
     for name, type_ in types.items():
         found.setdefault(type_, []).append(name)
-    if kind.main not in found:
+    if kind.main not in found or _has_macros(members, (*endings.values(), *found)):
         raise FileRefused.wrong_type(ending, f"no {kind.program} document, or one with macros")
     return {type_: sorted(names, key=lambda name: (len(name), name)) for type_, names in found.items()}
+
+
+def _has_macros(members: Iterable[str], types: Iterable[str]) -> bool:
+    """Whether there are macros, or a part is declared to be some: programs look at either, in any case."""
+    named = any(name.rpartition("/")[2].lower() == _MACROS_FILE for name in members)
+    return named or any(type_.strip().lower() == _MACROS for type_ in types)

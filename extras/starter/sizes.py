@@ -12,7 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tandem.extras.starter.text import Pair, character_count, estimated_tokens
+from tandem.extras.starter.text import Pair, character_count, estimated_tokens, form_count
+from tandem.models.vocabulary import PLACEHOLDERS
+
+_LARGEST = 32_000  # entries of a vocabulary
+# Bytes, special tokens, placeholders, the tags of two languages, and the mark of a word's beginning.
+_RESERVED = 256 + 4 + len(PLACEHOLDERS) + 2 + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +29,14 @@ class Amount:
         tokens: of the longer side, by estimate.
         words: of a target, the mean.
         characters: different ones that a joint vocabulary needs.
+        forms: different words of both sides, counted up to the largest vocabulary.
     """
 
     pairs: int
     tokens: int
     words: float
     characters: int
+    forms: int
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], cut: int | None = None) -> Amount:
@@ -38,7 +45,9 @@ class Amount:
         read = sum(sources if cut is None else (min(tokens, cut) for tokens in sources))
         tokens = max(read, sum(estimated_tokens(target) for _, target in pairs))
         words = sum(len(target.split()) for _, target in pairs) / len(pairs)
-        return cls(len(pairs), tokens, words, character_count(text for pair in pairs for text in pair))
+        characters = character_count(text for pair in pairs for text in pair)
+        forms = form_count((text for pair in pairs for text in pair), _LARGEST)
+        return cls(len(pairs), tokens, words, characters, forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +84,12 @@ def held_out(pairs: int) -> int:
 def vocabulary(amount: Amount) -> int:
     """Entries: 7 times the root of the tokens: 2,000 for 80,000, 8,000 for 1.3 million, at most 32,000.
 
-    At least twice the characters, on top of the 256 bytes and what is reserved.
+    At least twice the characters, on top of the 256 bytes and what is reserved; and at most so many that every word and
+    every character is one: text of few words has no more pieces for sure.
     """
-    wanted = min(32_000, max(1000, round(7 * math.sqrt(amount.tokens) / 500) * 500))
-    return max(wanted, round((300 + 2 * amount.characters) / 500 + 0.5) * 500)
+    wanted = min(_LARGEST, max(1000, round(7 * math.sqrt(amount.tokens) / 500) * 500))
+    wanted = max(wanted, round((300 + 2 * amount.characters) / 500 + 0.5) * 500)
+    return min(wanted, _RESERVED + amount.characters + amount.forms)
 
 
 def batch_tokens(amount: Amount) -> int:

@@ -25,6 +25,7 @@ CHARACTERS_PER_TOKEN = 3.5  # of subwords in text with alphabets, at the vocabul
 LONGEST = 256  # tokens
 RATIO = 4.0  # of a pair's words
 _WORDS_OF_NAMES = 3  # a longer text that equals its translation has not been translated
+_FORM = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,15}(?![^\W\d_])")  # a subword has at most 16 characters, its space too
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
 
@@ -143,6 +144,19 @@ def character_count(texts: Iterable[str]) -> int:
         counts.update(text)
     ranked = np.cumsum(sorted(counts.values(), reverse=True))
     return int(np.searchsorted(ranked, 0.9995 * ranked[-1])) + 1
+
+
+def form_count(texts: Iterable[str], most: int) -> int:
+    """How many different words the texts have that can be subwords; no more than ``most`` are counted.
+
+    They are of letters alone, since digits and signs are subwords of their own, two letters or more, and not too long.
+    """
+    forms: set[str] = set()
+    for text in texts:
+        forms.update(_FORM.findall(text))
+        if len(forms) >= most:
+            return most
+    return len(forms)
 
 
 def _too_long(pair: Pair, source: int, target: int) -> bool:

@@ -163,7 +163,8 @@ class Bundle:
             return self.path / relative
         folder = relative.rpartition("/")[0]
         if unsafe(relative) or not (self.path / relative).is_file() or not (self.path / folder / BUILT).is_file():
-            raise BundleError(self.path, [f"it has no {relative}; build it with `tandem export`"])
+            build = f"tandem export {self.path} --add {folder.rpartition('/')[2] or 'torchscript'}"
+            raise BundleError(self.path, [f"it has no {relative}; build it with `{build}`"])
         if not self._is_current(folder):
             raise BundleError(self.path, [f"{folder} was built from other weights; rebuild it with `tandem export`"])
         return self.path / relative

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, compress
 
@@ -36,15 +37,19 @@ def train_vocabularies(
         further: other reserved pieces that every vocabulary is to have.
 
     Raises:
-        VocabularyError: the text is too small for the size, or the size too small for the text.
+        VocabularyError: the text is too small for the size, or the size too small for the text; names the key of the
+            size.
     """
     reserved = (tuple(dict.fromkeys(languages)), tuple(further))
     rng = np.random.default_rng([seed, 1])
-    if config.joint:
-        return (_train(_sample(columns, rng), config, reserved, seed),) * len(columns)
-    *sources, target = (_sample([column], rng) for column in columns)
-    own = replace(config, size=config.target_size or config.size)
-    return (*(_train(lines, config, reserved, seed) for lines in sources), _train(target, own, reserved, seed))
+    with _naming("size"):
+        if config.joint:
+            return (_train(_sample(columns, rng), config, reserved, seed),) * len(columns)
+        *sources, target = (_sample([column], rng) for column in columns)
+        read = [_train(lines, config, reserved, seed) for lines in sources]
+    with _naming("target_size" if config.target_size else "size"):
+        own = replace(config, size=config.target_size or config.size)
+        return (*read, _train(target, own, reserved, seed))
 
 
 def most_frequent_words(
@@ -66,6 +71,15 @@ def most_frequent_words(
         counts.pop(word, None)
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     return WordVocabulary([*reserved, *ranked[:room]])
+
+
+@contextmanager
+def _naming(key: str) -> Iterator[None]:
+    """What cannot be trained says which key of a recipe is to be changed."""
+    try:
+        yield
+    except VocabularyError as error:
+        raise VocabularyError(f"[data.vocabulary] {key}: {error}") from error
 
 
 def _train(

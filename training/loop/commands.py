@@ -104,7 +104,9 @@ def _print_summary(summary: PreparedSummary) -> None:
     for name, split in summary.splits.items():
         dropped = ", ".join(f"{count:,} by {reason}" for reason, count in split.dropped.items()) or "none"
         tokens = f"{sum(split.source_tokens):,} source and {split.target_tokens:,} target tokens"
-        console.print(f"{name}: {split.pairs:,} pairs, {tokens}; dropped: {dropped}", highlight=False, soft_wrap=True)
+        cut = f"; {split.truncated:,} sources cut" if split.truncated else ""
+        said = f"{name}: {split.pairs:,} pairs, {tokens}; dropped: {dropped}{cut}"
+        console.print(said, highlight=False, soft_wrap=True)
     sizes = ", ".join(f"{side} {size:,}" for side, size in summary.vocabularies.items())
     console.print(f"vocabularies: {sizes}; prepared in {summary.seconds} s", highlight=False)
 
@@ -156,6 +158,10 @@ def train(
     experiment, recipe, folder = _experiment(options.recipe_file, options.run, changes.experiment(), options.resume)
     if options.updates is not None:  # a cooldown then ends there
         recipe = replace(recipe, training=replace(recipe.training, updates=options.updates))
+    if recipe.optimiser.cooldown > recipe.training.updates:
+        fall = f"cooldown is {recipe.optimiser.cooldown:,}, more than the {recipe.training.updates:,} updates"
+        note = f"note: {fall}: the learning rate falls from the beginning, and never reaches what the recipe says"
+        console.print(note, highlight=False, soft_wrap=True)
     if Run(folder).newest is not None and not options.resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
     how = Launch(

@@ -148,6 +148,15 @@ def test_without_a_data_folder_there_is_nothing_to_keep_keys_in(
         assert "set TANDEM_DATA, or give --data" in str(error)
 
 
+def test_a_backup_of_what_is_no_folder_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for data in (tmp_path / "nosuchdir", tmp_path / "file"):
+        error = run("backup", str(tmp_path / "copy"), "--data", str(data), fails=True).exception
+        assert isinstance(error, ConfigError)
+        assert str(error) == f"{data} is no folder; set TANDEM_DATA, or give --data, the server's data folder"
+    assert not (tmp_path / "copy").exists()
+
+
 def test_a_backup_is_what_a_server_can_start_from(run: Run, data: Path, tmp_path: Path) -> None:
     secret = run("keys", "add", "web", "--quota", "500").stdout.strip()
     (data / "files" / "job").mkdir(parents=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,13 @@ from pydantic import SecretStr
 
 from tandem.extras.accounts import errors
 from tandem.extras.accounts.access import KeyedAccess
-from tandem.extras.accounts.keys import MIGRATIONS, KeyStore
+from tandem.extras.accounts.keys import MIGRATIONS, CallerLimits, KeyStore, Snapshot
 from tandem.extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
+from tandem.service.callers import Caller
 from tandem.service.database import Database, StorageError
-from tandem.service.errors import ServiceError
+from tandem.service.errors import AdminRequired, KeyInvalid, ServiceError
 from tandem.service.http.error_replies import reply_for
 from tandem.service.settings import Settings
 from tests.deploy.promql import OF_EXTRAS, exposition
@@ -84,6 +87,78 @@ async def test_another_process_revokes_a_key_and_the_running_server_follows(serv
     async with asyncio.timeout(PATIENCE):
         while (await service.client.post("/detect", json={"q": TEXT}, headers=bearer(secret))).is_success:
             await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def alone(tmp_path: Path) -> AsyncIterator[KeyedAccess]:
+    """What knows keys, of a server that does not follow the store by itself, and asks for a key."""
+    access = KeyedAccess(Settings(require_key=True, data=tmp_path))
+    yield access
+    await access.close()
+
+
+def made_elsewhere(folder: Path, name: str, *, admin: bool = False) -> str:
+    with closing(Database(folder / "keys.db", MIGRATIONS)) as other:
+        return KeyStore(other).add(name, CallerLimits(rate=7), admin=admin).secret
+
+
+async def test_a_key_that_another_process_has_just_made_holds_at_once(alone: KeyedAccess, tmp_path: Path) -> None:
+    secret = made_elsewhere(tmp_path, "web")
+    assert alone.caller(secret) == Caller("web") and alone.limits_of("web").rate == 7
+    with pytest.raises(AdminRequired, match="this server has none"):
+        alone.admin(secret)
+    assert alone.admin(made_elsewhere(tmp_path, "operator", admin=True)) == Caller("operator", admin=True)
+
+
+async def test_guessing_keys_does_not_keep_the_store_busy(
+    alone: KeyedAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, snapshot = list[Snapshot | None](), alone.keys.snapshot
+
+    def counted(known: Snapshot | None = None) -> Snapshot:
+        asked.append(known)
+        return snapshot(known)
+
+    monkeypatch.setattr(alone.keys, "snapshot", counted)
+    for number in range(100):
+        assert alone.find(f"another-service-{number}") is None
+    assert not asked, "what cannot be a key of ours is none"
+    for number in range(100):
+        assert alone.find(f"tandem_{number:08x}_{'x' * 43}") is None
+    assert len(asked) == 5
+    secret = made_elsewhere(tmp_path, "web")
+    assert alone.find(secret) is None and len(asked) == 5, "for a while the keys known so far decide"
+    monkeypatch.setattr("tandem.extras.accounts.access._REFRESH", 0.01)
+    alone.start()
+    async with asyncio.timeout(PATIENCE):
+        while alone.find(secret) is None:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_store_that_does_not_answer_is_not_waited_for(
+    alone: KeyedAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot, answers, asked = alone.keys.snapshot, threading.Event(), list[None]()
+
+    def slow(known: Snapshot | None = None) -> Snapshot:
+        asked.append(None)
+        assert answers.wait(PATIENCE)
+        return snapshot(known)
+
+    monkeypatch.setattr(alone.keys, "snapshot", slow)
+    secret = made_elsewhere(tmp_path, "web")
+    for _ in range(9):
+        with pytest.raises(KeyInvalid):
+            alone.caller(secret)
+    assert len(asked) == 1, "one refresh at a time, and none after it until the store is followed again"
+    answers.set()
+
+
+async def test_keys_in_memory_are_made_by_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = KeyedAccess(Settings())
+    monkeypatch.setattr(access.keys, "snapshot", None)
+    assert access.find("tandem_00000000_" + "x" * 43) is None
+    await access.close()
 
 
 async def test_the_keys_known_stay_valid_while_their_store_is_out(service: Served) -> None:

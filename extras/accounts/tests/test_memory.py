@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tandem.extras.accounts.memory import Correction
+from tandem.extras.accounts.memory import _SCHEMA, Correction, TranslationMemory
 from tandem.extras.accounts.settings import AccountSettings
 from tandem.extras.accounts.tests.guarded import bearer, make_key
 from tandem.models.bundle import Bundle
 from tandem.service.errors import InvalidOption
+from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, served
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ async def test_exact_matches_are_answered_and_marked(service: Served) -> None:
     await suggest(service, key, s="It is a big house.")  # of a sentence the last correction counts
     assert (await translated(service, key, alternatives=1)) == {
         "translatedText": "It is a big house.",
-        "alternatives": ["It is a big house."],
+        "alternatives": [],  # they differ, and there is no other one
     }
 
 
@@ -123,6 +124,100 @@ async def test_where_it_holds(service: Served, fields: dict[str, Any], text: str
     await suggest(service, key, q="guten tag. wie geht es?", s="Good day. How are you?")
     await suggest(service, key, q="schreibe an a@b.de", s="Write to a@b.de")
     assert (await translated(service, key, text, **fields))["translatedText"] == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "Der Bahn\u00adhof ist neu."),
+        ({}, "Der Bahn\u200bhof ist\u200e neu."),
+        ({}, "Der Bahnhof\u00a0ist  neu."),
+        ({"format": "html"}, "<p>Der Bahn&shy;hof ist neu.</p>"),
+    ],
+    ids=["hyphen", "zero-width", "space", "html"],
+)
+async def test_sentences_are_compared_as_models_read_them(service: Served, fields: dict[str, Any], text: str) -> None:
+    """Whichever of them, the stored one or the one that is asked for, has the signs that nobody reads."""
+    known, other = make_key(service, "known"), make_key(service, "other")
+    plain, translation = "Der Bahnhof ist neu.", "The sta\u00adtion is new."
+    wrapped = f"<p>{translation}</p>" if fields else translation
+    await suggest(service, known, q=plain, s=translation)
+    assert (await translated(service, known, text, **fields))["translatedText"].replace("&shy;", "\u00ad") == wrapped
+    if not fields:
+        await suggest(service, other, q=text, s=translation)
+        assert (await translated(service, other, plain))["translatedText"] == translation
+        (entry,) = (await service.client.get("/memory", headers=bearer(other))).json()["entries"]
+        assert (entry["text"], entry["translation"]) == (plain, translation)
+
+
+async def test_units_that_no_entry_comes_of_are_counted(service: Served) -> None:
+    key = make_key(service)
+
+    def unit(*variants: tuple[str, str]) -> str:
+        written = (f"<tuv xml:lang='{code}'><seg>{text}</seg></tuv>" for code, text in variants)
+        return f"<tu>{''.join(written)}</tu>"
+
+    units = [
+        unit(("de", "haus"), ("en", "house")),
+        unit(("de-AT", "Bahn\u00adhof"), ("en", "railway station")),
+        unit(("de", "Bahnhof"), ("en", "station")),
+        unit(("de", "eins")),
+        unit(("en", "two")),
+        unit(("de", "drei"), ("*all*", "three")),
+        unit(("de", "vier"), ("x" * 300, "four")),
+        unit(("de", "fünf"), ("zz", "five")),
+        unit(("de", "sechs"), ("en", "")),
+        unit(("de", "sieben"), ("fr", "sept")),
+    ]
+
+    async def add(text: str, asked: str = "") -> Any:
+        tmx = f'<tmx version="1.4"><header srclang="de"/>{text}</tmx>'
+        return await service.client.post(f"/memory.tmx{asked}", content=tmx.encode(), headers=bearer(key))
+
+    reply = await add(f"<body>{''.join(units)}</body>")
+    assert reply.json() == {"stored": 3, "replaced": 0, "repeated": 1, "skipped": 6}
+    reply = await add(f"<body>{''.join(units)}</body>", "?source=de&target=en")
+    assert reply.json() == {"stored": 2, "replaced": 2, "repeated": 1, "skipped": 7}
+    assert (await add("<body/>")).json() == {"stored": 0, "replaced": 0, "repeated": 0, "skipped": 0}
+    assert "has no <body>" in assert_error(await add("".join(units)), 400, "bad_request")["error"]
+
+
+async def test_languages_that_nothing_could_know_are_refused(service: Served) -> None:
+    """French is not served here, but may be some day."""
+    key = make_key(service)
+    await suggest(service, key, target="fr")
+    for fields in ({"target": "zz"}, {"source": "zz-AT"}):
+        reply = await service.client.post("/suggest", json=HOUSE | fields, headers=bearer(key))
+        error = assert_error(reply, 404, "language_not_served")
+        assert "does not know the language 'zz'" in error["error"] and error["detail"] == {"served": ["de", "en"]}
+    Correction.of("de", "zz", "haus", "house").check_languages(["zz-Latn"])
+
+
+def test_entries_of_before_are_found_as_texts_are_compared_now(tmp_path: Path) -> None:
+    """They were kept as they were sent; of two that become one the newer translation holds."""
+    rows = [
+        ("Der Bahn\u00adhof.", "raw, alone", 1.0),
+        ("Das  Haus.", "raw, older", 1.0),
+        ("Das Haus.", "plain, newer", 2.0),
+        ("Ein\u00a0Hund.", "raw, newer", 2.0),
+        ("Ein Hund.", "plain, older", 1.0),
+        ("Eine\u00a0Katze.", "raw, newer", 4.0),
+        ("Eine  Katze.", "raw, older", 3.0),
+    ]
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as old:
+        old.executescript(_SCHEMA)
+        for number, (text, translation, changed) in enumerate(rows):
+            old.execute(
+                "INSERT INTO entry VALUES (?, 'web', 'de', 'en', ?, ?, ?)", (number, text, translation, changed)
+            )
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    asked = ["Der Bahnhof.", "Das Haus.", "Ein Hund.", "Eine Katze.", "Ein\u00a0Hund."]
+    told = ["raw, alone", "plain, newer", "raw, newer", "raw, newer", "raw, newer"]
+    for _ in range(2):
+        with closing(TranslationMemory(Settings(data=tmp_path))) as memory:
+            assert memory.find("web", "de", "en", asked) == dict(zip(asked, told, strict=True))
+            assert memory.count("web") == 4
 
 
 async def test_tmx_out_and_in(service: Served) -> None:

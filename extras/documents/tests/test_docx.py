@@ -318,7 +318,7 @@ def test_the_rest_of_an_archive_keeps_its_compression_and_time(tmp_path: Path) -
     assert facts[0] == facts[1]
 
 
-SUB, SUP = ('<w:rPr><w:vertAlign w:val="{}script"/></w:rPr>'.format(one) for one in ("sub", "super"))
+SUB, SUP = (f'<w:rPr><w:vertAlign w:val="{one}script"/></w:rPr>' for one in ("sub", "super"))
 
 
 def test_raised_and_lowered_runs_stay_at_their_word(tmp_path: Path) -> None:

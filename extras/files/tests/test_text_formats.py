@@ -61,8 +61,34 @@ def test_windows_1252_is_read_and_written(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        ("srt", "1\n00:00:01,000 --> 00:00:02,000\nIl a été là, à côté de l'hôtel.\n"),
+        ("csv", "id;Größe\n1;5 €\n"),
+        ("txt", "Café naïve résumé"),
+        ("txt", "Los nºs de ¡mañana!"),
+        ("txt", "São ações da irmã."),
+        ("txt", "JPEG:ää käytetään"),
+        ("txt", "þú ert í alþýðulýðveldinu Kína, og það var gott"),
+    ],
+)
+def test_windows_1252_is_read_of_a_few_words_too(tmp_path: Path, ending: str, text: str) -> None:
+    content = text.encode("cp1252")
+    found = [one.text for one in segments(tmp_path, ending, content)]
+    assert not "".join(found).isascii() and all(one in text for one in found)
+    assert translated(tmp_path, ending, content) == content
+
+
+@pytest.mark.parametrize(
     ("text", "encoding"),
     [
+        ("id;name;note\n1;на;the first of them", "cp1251"),
+        ("the third one of them is пио here", "cp1251"),
+        ("id;name;note\n1;όχι;the first of them", "cp1253"),
+        ("Das ist möglich, aber nicht hier.", "cp850"),
+        ("A nő elment az erdőbe tegnap este.", "cp1250"),
+        ("Viņš ir mazajā mājā kopā ar draugiem", "cp1257"),
+        ("Nu am văzut pe nimeni acolo", "cp1250"),
         ("Где находится дом?", "cp1251"),
         ("Gdzie jest dom i dokąd płynie łódź?", "iso8859-2"),
         ("Żółty dom jest mały, a łódź płynie daleko.", "cp1250"),

@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tandem.extras.gpu.batch import StaticBatch
 from tandem.extras.gpu.capture import CapturedStep
+from tandem.extras.gpu.rules import FREE, NEVER, append_text, repeating
 from tandem.extras.gpu.sizes import Shape, Sizes
 from tandem.extras.gpu.step import StaticStep, in_order
 from tandem.extras.gpu.tests.support import (
@@ -282,3 +283,15 @@ def test_sizes_and_settings_are_checked() -> None:
         StaticStep(model, beam_size=0, sizes=SIZES)
     with pytest.raises(ConfigError, match="poll_every must be at least 1"):
         static(model, 2, poll_every=0)
+
+
+@pytest.mark.parametrize(("period", "banned"), [(1, True), (11, True), (12, True), (13, False)])
+def test_a_stretch_as_long_as_the_longest_period_goes_once(period: int, banned: bool) -> None:
+    """Of a text that repeats itself but for its last token, that one is banned where the rule looks so far back."""
+    written = [*range(4, 4 + period)] * 2
+    text, match = torch.full((1, 1, 40), FREE), torch.zeros((1, 1, 40), dtype=torch.int64)
+    for place, token in enumerate(written[:-1]):
+        append_text(text, match, torch.zeros((1, 1), dtype=torch.int64), torch.tensor([[token]]), torch.tensor([place]))
+    bounds = torch.tensor([NEVER]), torch.tensor([1])
+    found = repeating(text, match, torch.tensor([len(written) - 1]), bounds, nothing=-1)
+    assert (found.eq(written[-1]).any().item()) is banned

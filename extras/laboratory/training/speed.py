@@ -1,7 +1,7 @@
 """`tandem bench training`: how fast we train against others on a model of the same size.
 
 - ``ours``: the stream and the stepper of the trainer, which is what `tandem train` runs;
-- ``huggingface``: Seq2SeqTrainer of transformers, with MarianMT, lengths grouped (``pip install "tandem[bench]"``).
+- ``huggingface``: Seq2SeqTrainer of transformers, with MarianMT, lengths grouped (``pip install -e '.[bench]'``).
 
 Counted are target symbols without padding over the time of whole updates, loading and optimiser included. Ratios are
 taken within a turn; their medians are what to quote.

@@ -41,6 +41,21 @@ def test_it_tells_what_was_found_and_how_to_go_on() -> None:
     assert "960 pairs" in succeeds(*shlex.split(prepare))
 
 
+def test_text_of_few_words_can_be_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = [(f"seite {number} von {word}", f"page {number} of {word}") for number in range(750) for word in WORDS[:4]]
+    for name, lines in zip(("mine.de", "mine.en"), zip(*pairs, strict=True), strict=True):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    output = succeeds("new", "mine", "--source", "mine.de", "--target", "mine.en")
+    size = load_recipe(Path("mine.toml")).data.vocabulary.size
+    assert 280 < size < 340
+    (prepare,) = re.findall(r"^ +tandem (prepare .*)$", output, re.MULTILINE)
+    succeeds(*shlex.split(prepare))
+    recipe = Path("mine.toml").read_text(encoding="utf-8").replace(f"size = {size}", "size = 1000")
+    Path("mine.toml").write_text(recipe.replace('name = "mine"', 'name = "more"', 1), encoding="utf-8")
+    assert "[data.vocabulary] size: cannot train a vocabulary of 1000 pieces" in fails(*shlex.split(prepare))
+
+
 @pytest.mark.usefixtures("texts")
 def test_a_translation_memory_becomes_two_files() -> None:
     """As a server exports it, with pairs of other languages, and line ends within a segment."""

@@ -34,7 +34,7 @@ WISH = StarterRequest(
     licence="ours",
     attribution='the "quoted" \\ \x7f firm',
 )
-AMOUNT = Amount(28_000, 366_000, 5.9, 90)
+AMOUNT = Amount(28_000, 366_000, 5.9, 90, 32_000)
 SCREENED = Screened((), 0, {}, 1.2, 0.9)
 SMALL = {"width": 16, "hidden": 24, "heads": 2, "cnn_layers": 1, "san_layers": 1, "max_positions": 64}
 BASE: dict[str, Any] = {

@@ -321,6 +321,30 @@ def test_data_is_prepared_where_it_is_asked_for(tmp_path: Path, written: Written
     assert "data.max_source_tokens is 12, but was 9" in said.replace("\n", " ")
 
 
+def test_preparing_says_how_many_sources_were_cut(tmp_path: Path, written: Written) -> None:
+    for split in ("train", "valid", "test"):
+        write_lines(tmp_path / f"corpora/toy/{split}.de", [f"{'a ' * 20}{letter}" for letter in "bcdefgh"])
+        write_lines(tmp_path / f"corpora/toy/{split}.en", [f"a {letter}" for letter in "bcdefgh"])
+    cut = ("--set", "data.max_source_tokens=9", "--set", "data.truncate_source=true")
+    said = succeeds("prepare", written(), "--corpora", tmp_path / "corpora", "--data", tmp_path / "shared", *cut)
+    assert "dropped: none; 7 sources cut" in said
+
+
+def test_a_cooldown_that_is_longer_than_training_is_told(run: Path, written: Written) -> None:
+    said = succeeds("train", written(), "--run", run, "--set", "optimiser.cooldown=500")
+    assert "note: cooldown is 500, more than the 3 updates: the learning rate falls from the beginning" in said
+
+
+def test_a_run_is_described_by_its_newest_checkpoint(run: Path, written: Written, tmp_path: Path) -> None:
+    succeeds("train", written(), "--run", run)
+    found = json.loads(succeeds("describe", run, "--json"))
+    assert (found["name"], found["updates"]) == ("toy", 3)
+    newest = Run(run).newest
+    assert newest and found["parameters"]["total"] == sum(tensor.numel() for tensor in weights(newest).values())
+    (tmp_path / "empty").mkdir()
+    assert "neither a recipe file nor a run nor a bundle" in fails("describe", tmp_path / "empty", status=2)
+
+
 def test_it_says_first_what_is_trained_on_what(run: Path, written: Written) -> None:
     said = succeeds("train", written(seed=3, log_every=50), "--run", run, "--threads", 1)
     first, second, *_ = (line for line in said.splitlines() if line.startswith(("toy: ", "update ")))
