@@ -18,7 +18,7 @@ _OWN = (
     Format(("srt",), "application/x-subrip", f"{__name__}.srt"),
     Format(("txt",), "text/plain", f"{__name__}.txt"),
     Format(("vtt",), "text/vtt", f"{__name__}.vtt"),
-    Format(("xliff", "xlf"), "application/xliff+xml", f"{__name__}.xliff"),
+    Format(("xliff", "xlf", "sdlxliff", "mqxliff", "mxliff"), "application/xliff+xml", f"{__name__}.xliff"),
 )
 
 

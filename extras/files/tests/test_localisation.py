@@ -174,3 +174,18 @@ def test_empty_names_and_nested_lists(tmp_path: Path) -> None:
     assert in_capitals(tmp_path, "json", content.encode()).decode() == content.upper().replace('"A"', '"a"').replace(
         '"B"', '"b"'
     )
+
+
+def test_trados_files_are_xliff_with_segments(tmp_path: Path) -> None:
+    body = (
+        '<?xml version="1.0" encoding="utf-8"?><xliff xmlns:sdl="http://sdl.com/FileTypes/SdlXliff/1.0" version="1.2">'
+        '<file source-language="de" target-language="en"><body><trans-unit id="a"><source>haus. {}</source><seg-source>'
+        '<mrk mtype="seg" mid="1">haus.</mrk> <mrk mtype="seg" mid="2">{}</mrk></seg-source><target>'
+        '<mrk mtype="seg" mid="1">{}</mrk> <mrk mtype="seg" mid="2">{}</mrk></target>'
+        '<sdl:seg-defs><sdl:seg id="1" conf="{}"/></sdl:seg-defs></trans-unit></body></file></xliff>'
+    )
+    content = body.format("alt", "alt", "house.", "", "Draft")
+    wanted = body.format("alt", "alt", "house.", "ALT", "Draft")
+    assert in_capitals(tmp_path, "sdlxliff", content.encode()).decode() == wanted.replace(
+        "<target>", '<target state="needs-review-translation">'
+    )
