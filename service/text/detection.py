@@ -8,8 +8,11 @@ with no hint of what is served, 46 us a line, 92 MB of memory once loaded. Looke
 
 Its probabilities are too modest for short texts: squared and scaled to one again they say how often a guess is right
 (of guesses at 80-90% some 97% were right, of those at 50-60% 80%). Languages that are served count five times before
-that scaling, and have a small share whatever the text says, for they are what people send here: of texts of one word
-more are named right so, and of whole sentences in other languages one in a thousand is taken for a served one.
+that scaling, and have a small share whatever the text says, for they are what people send here. For the order they
+count for more the fewer letters a text has below ``_ENOUGH``. With German, English and French served, 750 sentences
+each are named right in 99.5 to 99.7% so (98.7 to 99.5% by five times alone), their first two words in 97, 97 and 90%
+(95, 94 and 84%); of the first three words of 400 Portuguese sentences 9% are taken for one of those (2%), of whole ones
+5% (4%).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import re
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from tandem.models.text import normalise
@@ -27,6 +31,7 @@ from tandem.service.text.languages import bare_code, base_code, match_language
 _LOOKED_AT = 4_000  # characters; more change no guess, and hostile ones cost time
 _SHARPER = 2.0
 _PREFERENCE = 5.0
+_ENOUGH = 30  # letters
 _OPEN = 0.003  # the share, before scaling, of all served languages together: what a text that says nothing goes by
 _MOST = 5
 _LEAST = 1.0
@@ -92,23 +97,29 @@ class Detector:
         sample = _sample(text)
         if not sample:
             return [Guess(codes[0] if codes else _UNKNOWN, 0.0)]
-        shares = self._shares(sample, codes)
-        ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
-        guesses = [Guess(code, round(100 * share, 1)) for code, share in (ranked if every else ranked[:_MOST])]
+        shares, likelihoods = self._shares(sample, codes)
+        ranked = sorted(shares, key=lambda code: (-likelihoods[code], code))
+        # No guess is surer than a better one.
+        sure = accumulate((shares[code] for code in ranked), min)
+        guesses = [Guess(code, round(100 * share, 1)) for code, share in zip(ranked, sure, strict=True)]
+        guesses = guesses if every else guesses[:_MOST]
         if every:
             return guesses
         return [guess for number, guess in enumerate(guesses) if number == 0 or guess.confidence >= _LEAST]
 
-    def _shares(self, sample: str, codes: Collection[str]) -> dict[str, float]:
-        """By code the probability; what is served stands with the server's code, and weighs more."""
+    def _shares(self, sample: str, codes: Collection[str]) -> tuple[dict[str, float], dict[str, float]]:
+        """By code the probability, and how likely it is in view of what is served, which counts for more in short
+        texts; what is served stands with the server's code, and weighs more."""
         weights = dict.fromkeys(codes, _OPEN / max(1, len(codes)))
+        more = max(1.0, _ENOUGH / max(1, sum(map(str.isalpha, sample)))) ** 2
         for label, probability in self._loaded().rank(sample):
             if label != _NO_LANGUAGE:
                 known = _served_code(label, sample, codes)
                 weight = probability**_SHARPER * (_PREFERENCE if known else 1.0)
                 weights[known or label] = weights.get(known or label, 0.0) + weight
         total = sum(weights.values())
-        return {code: weight / total for code, weight in weights.items()}
+        shares = {code: weight / total for code, weight in weights.items()}
+        return shares, {code: share * (more if code in codes else 1.0) for code, share in shares.items()}
 
     def _loaded(self) -> _Model:
         with self._lock:

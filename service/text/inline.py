@@ -228,13 +228,18 @@ class _Writing:
         placed = [(self.placing.spans[node.order], node) for node in nodes if node.order not in found]
         parts: list[str] = []
         done, closed = span.start, -1  # where the last element with words ends
+        last: Node | None = None  # that one
         for place, node in sorted(placed, key=lambda one: (one[0].start, one[1].order)):
             if place.end > place.start:
                 glued = node.divides and done == closed and self.text[done : place.start] == " "  # it was put there
-                parts += ["" if glued else self._words(done, place.start), node.opening]
+                between = "" if glued else self._words(done, place.start)
+                if between == " " and last and self.block.text[last.end : node.start] == "\xa0":
+                    between = self._lines("\xa0")
+                parts += [between, node.opening]
                 parts.append(self._inside(node.children, place))
                 parts.append(node.closing)
                 done = closed = place.end
+                last = node
             else:
                 start = self._after_space(max(place.start, done), span) if node.spaced[0] else max(place.start, done)
                 parts += [self._words(done, start), self._point(node, start)]

@@ -114,9 +114,9 @@ def test_hostile_text_costs_no_more_than_its_beginning(text: str) -> None:
     seen: list[int] = []
 
     class Watched(Detector):
-        def _shares(self, sample: str, codes: object) -> dict[str, float]:
+        def _shares(self, sample: str, codes: object) -> tuple[dict[str, float], dict[str, float]]:
             seen.append(len(sample))
-            return {"de": 1.0}
+            return {"de": 1.0}, {"de": 1.0}
 
     Watched(lambda: ("de",)).detect(text)
     assert all(length <= 4_000 for length in seen)
@@ -179,3 +179,12 @@ async def test_detect_refuses_what_it_cannot_read(service: Served, bundles: dict
     async with served(bundles, Settings(max_characters=10, shutdown_timeout=5)) as small:
         refused = assert_error(await small.client.post("/detect", json={"q": "a" * 11}), 413, "too_large")
         assert refused["detail"] == {"bound": 10, "value": 11}
+
+
+@pytest.mark.parametrize(
+    ("text", "language"), [("Tag", "de"), ("Yes", "en"), ("hello handsome", "en"), ("Bonjour", "fr")]
+)
+def test_a_word_or_two_are_in_a_served_language(text: str, language: str) -> None:
+    first, *others = Detector(lambda: ("de", "fr", "en")).detect(text)
+    assert first.language == language
+    assert all(one.confidence <= first.confidence for one in others)

@@ -398,6 +398,13 @@ def test_empty_elements_part_words() -> None:
     assert before.render("The house is old.", [((4, 8), (4, 9)), ((9, 12), (10, 12))]) == "The house<img> is old."
 
 
+def test_a_no_break_space_between_elements_stays() -> None:
+    found = block("<a>Hund</a>&nbsp;<b>Katze</b> da")
+    pairs = [((0, 4), (0, 3)), ((5, 10), (4, 7)), ((11, 13), (8, 12))]
+    assert found.render("dog cat here", pairs) == "<a>dog</a>&nbsp;<b>cat</b> here"
+    assert block("<a>Hund</a> <b>Katze</b>").render("dog cat", pairs[:2]) == "<a>dog</a> <b>cat</b>"
+
+
 def test_a_reference_stands_in_its_link() -> None:
     found = block("<a href=''>[1]</a> Das Haus")
     assert found.render("[1] The house", [((8, 12), (8, 13))]) == "<a href=''>[1]</a> The house"
