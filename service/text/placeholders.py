@@ -128,7 +128,7 @@ def _joined_as_before(written: str, text: str, done: int, before: str, behind: s
     return written, done
 
 
-_FIRST_LETTERS, _LAST_LETTERS = re.compile(r"\w+"), re.compile(r"\w+\Z")
+_FIRST_LETTERS, _LAST_LETTERS = re.compile(r"\w+"), re.compile(r"(?<!\w)\w+\Z")
 
 
 def _without_last(written: str, words: Set[str]) -> str:

@@ -17,7 +17,7 @@ import re
 import string
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice, zip_longest
 
 from tandem.models.search import Hypothesis
@@ -509,10 +509,11 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
     measure = _measure(plan, masked, tokens)
     document = Document.parse(masked.text, language, target, plan.model.limit, measure, plan.context.splitting)
     sentences = [Masked(piece.text) for piece in document.sentences]
-    numbers = [piece for piece in document.pieces if not piece.translatable and _is_rewritten(plan, piece.text)]
+    rewritten = cache(partial(_is_rewritten, plan))
+    numbers = {piece.start for piece in document.pieces if not piece.translatable and rewritten(piece.text)}
     if masked.hidden or numbers:
         pieces = zip(document.pieces, masked.divide(piece.text for piece in document.pieces), strict=True)
-        parts = [(own, piece.translatable or bool(own.hidden) or piece in numbers) for piece, own in pieces]
+        parts = [(own, piece.translatable or bool(own.hidden) or piece.start in numbers) for piece, own in pieces]
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
     units = []
