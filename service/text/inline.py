@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tandem.models.text import normalise
+from tandem.models.text import as_read
 from tandem.service.text.placing import Node, Pairs, Placing, Role, flat
 from tandem.service.text.spans import Span, trim
 
@@ -63,7 +63,7 @@ class MarkupBlock:
             translation: of ``text``, with its line ends.
             pairs: aligned words: characters (start, end) of ``text`` and of the translation.
         """
-        if normalise(translation) == normalise(self.text):
+        if as_read(translation) == as_read(self.text):
             return self.raw
         placing = Placing(self.text, translation, self.nodes, pairs)
         return _Writing(self, translation, placing, iter(self.breaks)).markup()

@@ -403,6 +403,7 @@ def test_a_no_break_space_between_elements_stays() -> None:
     pairs = [((0, 4), (0, 3)), ((5, 10), (4, 7)), ((11, 13), (8, 12))]
     assert found.render("dog cat here", pairs) == "<a>dog</a>&nbsp;<b>cat</b> here"
     assert block("<a>Hund</a> <b>Katze</b>").render("dog cat", pairs[:2]) == "<a>dog</a> <b>cat</b>"
+    assert block("Hund&nbsp;da").render("Hund da") == "Hund&nbsp;da"  # as it was read
 
 
 def test_a_reference_stands_in_its_link() -> None:
