@@ -6,8 +6,8 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.machinery import ExtensionFileLoader
-from importlib.util import find_spec
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -128,8 +128,10 @@ def _slimt(model: Path) -> Engine:
     """
     spec = find_spec("slimt")
     (folder,) = (spec and spec.submodule_search_locations) or [""]
-    (compiled,) = Path(folder).glob("_slimt.*")
-    slimt = ExtensionFileLoader("_slimt", str(compiled)).load_module()
+    (compiled,) = map(str, Path(folder).glob("_slimt.*"))
+    loader = ExtensionFileLoader("_slimt", compiled)
+    slimt: Any = module_from_spec(ModuleSpec("_slimt", loader, origin=compiled))
+    loader.exec_module(slimt)
     files = (("model", "model.*.bin"), ("vocabulary", "vocab.*.spm"), ("shortlist", "lex.*.bin"))
     package = slimt.Package(**{name: str(_file(model, pattern)) for name, pattern in files})
     served, service = slimt.Model(slimt.Config(), package), slimt.Service(workers=1)

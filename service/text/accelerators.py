@@ -52,6 +52,13 @@ def find_accelerator(label: str) -> Span | None:
     return Span(start, start + 2)
 
 
+def without_accelerator(label: str) -> str:
+    """A label as a reader sees it."""
+    words, _ = split_accelerator(label)
+    found = find_accelerator(words)
+    return words if found is None else words[: found.start] + words[found.start + 1 :]
+
+
 def with_accelerator(translation: str, letter: str, sign: str = "&") -> str:
     """A label's translation with the mark in it; unchanged where it has one, or neither letters nor digits."""
     if sign in translation:

@@ -16,7 +16,13 @@ from typing import Protocol
 
 from tandem.models.bundle import Bundle
 from tandem.service.ports import extras, load
-from tandem.service.text.accelerators import find_accelerator, split_accelerator, with_accelerator, with_behind
+from tandem.service.text.accelerators import (
+    find_accelerator,
+    split_accelerator,
+    with_accelerator,
+    with_behind,
+    without_accelerator,
+)
 from tandem.service.text.masking import Masked
 
 LONGEST_KNOWN = 200
@@ -101,11 +107,7 @@ class AcceleratorStage:
 
     def prepare(self, sentence: Masked) -> Masked:
         """The label as a reader sees it."""
-        sentence = replace(sentence, text=split_accelerator(sentence.text)[0])
-        found = find_accelerator(sentence.text)
-        if found is None:
-            return sentence
-        return replace(sentence, text=sentence.text[: found.start] + sentence.text[found.start + 1 :])
+        return replace(sentence, text=without_accelerator(sentence.text))
 
     def known(self, sentence: StagedSentence) -> Recalled | None:
         """Nothing."""

@@ -62,7 +62,7 @@ def _kept_cells(rows: Sequence[Sequence[str]]) -> tuple[frozenset[int], frozense
     coded = {
         column for column in range(len(first)) if _reads_like_code([row[column] for row in rows if column < len(row)])
     }
-    named = headed or (len(first) > 1 and len(languages) == len(first))
+    named = headed or len(languages) == len(first)
     return frozenset(headed | coded), frozenset(headed | languages if named else ())
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tandem.extras.files.bounds import Segment, SourceFile
 from tandem.extras.files.formats.encoding import Text
-from tandem.service.text.accelerators import find_accelerator
+from tandem.service.text.accelerators import without_accelerator
 from tandem.service.text.layout import is_translatable
 from tandem.service.text.protect import KEPT, Protector
 
@@ -402,10 +402,7 @@ def is_prose(text: str) -> bool:
 
     But not a label with an accelerator (``E&xit``), with a mark behind it (``Name*``), or of two (``Yes/No``).
     """
-    label = text.strip()
-    if accelerator := find_accelerator(label):
-        label = label[: accelerator.start] + label[accelerator.start + 1 :]
-    label = _MARK_BEHIND.sub("", label)
+    label = _MARK_BEHIND.sub("", without_accelerator(text.strip()))
     return is_translatable(text) and (not _CODE.fullmatch(label) or _TWO_LABELS.fullmatch(label) is not None)
 
 
