@@ -73,7 +73,7 @@ class Access(Protocol):
         """Whether callers without a key are refused."""
 
     def caller(self, secret: str | None) -> Caller:
-        """Whose key that is. Does not block.
+        """Whose key that is. Blocks for a tenth of a second at most.
 
         Raises:
             KeyMissing: keys are required, and there is none.

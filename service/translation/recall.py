@@ -29,7 +29,7 @@ def recall(request: TranslateTask, memory: Recall | None, parsed: Sequence[Parse
 
 
 def _remember(request: TranslateTask, memory: Recall, parsed: Sequence[ParsedText]) -> None:
-    """A match is exact: the whole sentence, in Unicode NFC, as it is cut out of the text. It goes before a stage's."""
+    """A match is the whole sentence, as models read it and as it is cut out of the text. It goes before a stage's."""
     units: dict[str, list[Unit]] = {}
     for text in parsed:
         units.setdefault(base_code(text.plan.route.languages[0]), []).extend(_plain_units(request, text))
