@@ -29,6 +29,7 @@ _OWN: dict[str, tuple[str, str]] = {
     "ensemble": ("tandem.training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("tandem.training.export.exporting:shortlist", "Give a bundle a lexical shortlist"),
     "describe": ("tandem.training.describe:describe", "Show architecture, configuration and parameter counts"),
+    "native": ("tandem.models.native.building:native", "Build the operators that decode faster on the CPU"),
     "evaluate": ("tandem.deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
     "calibrate": (
         "tandem.deploy.evaluation.calibration:calibrate",

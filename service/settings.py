@@ -85,6 +85,11 @@ class CoreSettings(BaseSettings):
         description="Which of a bundle's ONNX graphs to run; auto = int8 where it has them and their proof passed, else"
         " float32. On a GPU float32, float16 or bf16; auto = float16.",
     )
+    native: bool = Field(
+        default=True,
+        description="Use the operators that `tandem native` has built, where it has: ONNX Runtime on the CPU is faster"
+        " with them.",
+    )
     gpu_memory: float = Field(
         default=0.9, gt=0, le=1, description="Share of a GPU's memory that this process may take."
     )

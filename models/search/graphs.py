@@ -79,10 +79,15 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class GraphSpec:
-    """The inputs and outputs of one graph, in the order of the exported file."""
+    """The inputs and outputs of one graph, in the order of the exported file.
+
+    Attributes:
+        free_slots: whether slots of a pool that no row sees cost a step nothing, so that pools may have many.
+    """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    free_slots: bool = False
 
     def of_kind(self, *kinds: str) -> tuple[TensorSpec, ...]:
         """The inputs of these kinds."""

@@ -27,6 +27,7 @@ class Model:
 
     Attributes:
         step: ``"step"`` for beam search, ``"step_logits"`` for sampling.
+        free_slots: of the step's graph.
     """
 
     graphs: Graphs
@@ -40,6 +41,7 @@ class Model:
     pools: tuple[TensorSpec, ...] = field(init=False)
     inputs: dict[str, TensorSpec] = field(init=False)
     edges: tuple[list[int], ...] = field(init=False)
+    free_slots: bool = field(init=False)
 
     def __post_init__(self) -> None:
         spec = self.graphs.specs[self.step]
@@ -51,6 +53,7 @@ class Model:
             "rows": spec.of_kind("rows"),
             "pools": spec.of_kind("pool"),
             "inputs": {tensor.name: tensor for tensor in spec.inputs},
+            "free_slots": spec.free_slots,
         }
         sources = source_specs(self.graphs.specs)
         fields["edges"] = tuple(_edges(fields["memory"], index) for index in range(len(sources)))

@@ -290,6 +290,7 @@ def _reserve(model: Model, running: Running, alive_R: Array) -> _Slots:
     count_B = np.count_nonzero(seen_BP, axis=1)
     needed = slots_for(int(count_B.max()) + rows)
     if needed > size:
+        needed = max(needed, 2 * size) if model.free_slots else needed  # copied as seldom as may be
         sizes = {**running.sizes, "slot": needed}
         pools = {spec.name: fit(pools[spec.name], spec, sizes) for spec in model.pools}
         history = fit(history, model.inputs["history"], sizes)

@@ -141,7 +141,7 @@ def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:
     bundle = replace(bundle, manifest=replace(bundle.manifest, name=folder.name), shortlist=shortlist)
     device = resolve_device(settings.runtime, settings.device)
     limits = settings.engine_options(device, memory_of(settings.runtime, device)).limits
-    placement = Placement(device, limits.max_batch_sentences, settings.gpu_memory)
+    placement = Placement(device, limits.max_batch_sentences, settings.gpu_memory, settings.native)
     return OpenBundle.of(bundle, settings.runtime, settings.precision, settings.threads, placement)
 
 

@@ -66,7 +66,7 @@ def open_graphs(
         precision: which of the bundle's ONNX graphs, ``int8``, ``float32`` or ``float16``; of torch on a GPU
             ``float32``, ``float16`` or ``bf16``. On the CPU the torch runtimes compute in float32.
         threads: of one call on the CPU. With one, an answer does not depend on its batch-mates.
-        placement: where; None = on the CPU.
+        placement: where and with what; None = on the CPU.
 
     Raises:
         ConfigError: unknown runtime, or its package is not installed.
@@ -76,7 +76,7 @@ def open_graphs(
         if runtime == "onnx":
             from tandem.service.runtimes.onnx import OnnxGraphs
 
-            return OnnxGraphs(bundle, precision, threads, (placement or Placement()).device)
+            return OnnxGraphs(bundle, precision, threads, placement or Placement())
         if runtime == "torchscript":
             from tandem.service.runtimes.torchscript import TorchScriptGraphs
 

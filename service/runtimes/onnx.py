@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -17,7 +18,10 @@ import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
 from tandem.models.bundle import Bundle
 from tandem.models.errors import BundleError, ConfigError, DeviceLost
+from tandem.models.native.library import library
 from tandem.models.search import Array, GraphSpec, GraphSpecs
+from tandem.service.runtimes.placement import Placement
+from tandem.service.runtimes.sessions import open_session, session_options
 
 Device: TypeAlias = tuple[str, int]
 """Its kind, ``cpu`` or ``cuda``, and its number."""
@@ -25,7 +29,6 @@ _ENTRIES = "entries"  # the graph that looks up what the entries of a shortlist 
 _KEPT = 4  # of a thread's batches, what their entries need
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _LIBRARY = ctypes.CDLL(None)
-_CPU_FLAGS = Path("/proc/cpuinfo")
 _FAILURE = re.compile(r"(?:CUDA failure|CUDA error|CUBLAS failure \d+:) (\w+)")
 # Errors of CUDA that every later call of the process returns too, as it documents them, and those of broken hardware:
 # names by number, for either is told.
@@ -59,24 +62,30 @@ class OnnxGraphs:
         bundle: that holds the graphs.
         precision: of them.
         threads: of one call.
-        device: ``cpu``, or a GPU such as ``cuda:0``.
+        placement: on the CPU, or a GPU such as ``cuda:0``.
 
     Raises:
         BundleError: the bundle does not have these graphs.
         ConfigError: the device cannot run them.
     """
 
-    def __init__(self, bundle: Bundle, precision: str, threads: int, device: str = "cpu") -> None:
-        kind, _, number = device.partition(":")
+    def __init__(self, bundle: Bundle, precision: str, threads: int, placement: Placement = Placement()) -> None:
+        kind, _, number = placement.device.partition(":")
         self._bundle, self._precision = bundle, precision
         self._device: Device = kind, int(number or 0)
+        self._library = library() if placement.native and kind == "cpu" else None
         self.specs: GraphSpecs = bundle.graph_specs(precision)
         self._threads = threads
         self._sessions: dict[str, _Session | _ListedSession] = {}
         self._opening = threading.Lock()
+        self._fused: dict[str, Mapping[str, int]] = {}
         listed = bundle.shortlist is not None and "step_shortlist" in self.specs
         for graph in ("encode", "step_shortlist" if listed else "step"):
             self._session(graph)
+        if self._fused.get(graph, {}).get("HistoryAttention"):
+            # It reads what a row sees and nothing else.
+            steps = {name: replace(spec, free_slots=True) for name, spec in self.specs.items() if spec.of_kind("pool")}
+            self.specs = {**self.specs, **steps}
 
     def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Every output of a graph, by name. Raises DeviceLost where the device does not work any more."""
@@ -86,6 +95,11 @@ class OnnxGraphs:
             if gone := _lost(self._device, error):
                 raise gone from error
             raise
+
+    @property
+    def fused(self) -> Mapping[str, Mapping[str, int]]:
+        """How many of our own operators the graphs have that were opened so far, by their names; none without them."""
+        return {graph: found for graph, found in self._fused.items() if found}
 
     @cached_property
     def footprint(self) -> int:
@@ -114,7 +128,11 @@ class OnnxGraphs:
             return self._sessions[graph]
 
     def _open(self, graph: str) -> ort.InferenceSession:
-        return _open(self._bundle.graph_path(self._precision, graph), self._threads, self._device)
+        path, (kind, number) = self._bundle.graph_path(self._precision, graph), self._device
+        if kind != "cpu":
+            return _open_there(path, self._threads, number)
+        session, self._fused[graph] = open_session(path, self._threads, self._library)
+        return session
 
 
 class _Session:
@@ -196,31 +214,6 @@ def _lost(device: Device, error: Exception) -> DeviceLost | None:
     return DeviceLost(f"cuda:{number} does not work any more: {lasting[0]}") if lasting else None
 
 
-def _open(path: Path, threads: int, device: Device) -> ort.InferenceSession:
-    kind, number = device
-    if kind != "cpu":
-        return _open_there(path, threads, number)
-    if not has_vnni():
-        try:
-            return ort.InferenceSession(str(path), session_options(threads, exact=True), providers=[_CPU])
-        except Exception:  # the runtime's own exceptions share no base
-            # It cannot make a weight unsigned that several products share: then their sums are not exact.
-            pass
-    try:
-        return ort.InferenceSession(str(path), session_options(threads), providers=[_CPU])
-    except Exception as error:
-        raise BundleError(path, [f"ONNX Runtime cannot load the graph: {error}"]) from error
-
-
-def has_vnni() -> bool:
-    """Whether the processor adds products of bytes in 32 bits; no, where the system does not say."""
-    try:
-        flags = _CPU_FLAGS.read_text(encoding="utf-8").split()
-    except OSError:
-        return False
-    return not {"avx512_vnni", "avx_vnni"}.isdisjoint(flags)
-
-
 def _open_there(path: Path, threads: int, number: int) -> ort.InferenceSession:
     """On a GPU, products of float32 in float32. What the library cannot use it leaves out, and says so in its log."""
     cuda = (_CUDA, {"device_id": number, "use_tf32": 0})
@@ -234,26 +227,3 @@ def _open_there(path: Path, threads: int, number: int) -> ort.InferenceSession:
             f" onnxruntime-gpu {ort.__version__} needs are installed"
         )
     return session
-
-
-def session_options(threads: int, *, exact: bool = False) -> ort.SessionOptions:
-    """How sessions run: in order, on so many threads, without plans for shapes that change at every step.
-
-    Args:
-        threads: of one call.
-        exact: make weights unsigned as a graph is loaded, for processors without VNNI. There products of signed bytes
-            are added in pairs in 16 bits, which overflow; those of a shortlist's entries still do. (Measured with AVX2
-            on the Tatoeba test set: BLEU 47.73 without, and with it the 48.04 of VNNI. With VNNI it changes no bit, and
-            a step of `de-en` at 32 sentences takes 14.5 ms instead of 8.3.)
-    """
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.enable_mem_pattern = False  # shapes change at every step: a plan per shape would only be made and kept
-    options.log_severity_level = 3
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the cores belong to other workers too
-    if exact:
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    return options

@@ -1,0 +1,105 @@
+"""`tandem native`: our operators for ONNX Runtime, compiled for this kind of processor."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from tandem.models.command import report
+from tandem.models.errors import ConfigError
+from tandem.models.native.library import LIBRARY
+
+SOURCES = Path(__file__).with_name("src")
+HEADER = "onnxruntime_cxx_api.h"
+_INCLUDES = tuple(Path(prefix, "include") for prefix in ("/usr/local", "/usr", "/opt/onnxruntime"))
+_FLAGS = (
+    *("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"),
+    # Vectors are wider than some targets' registers, and nobody passes them from one file to another.
+    *("-Wno-psabi", "-Wno-unused-parameter", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
+)
+_X86 = {  # name: lanes of its vectors, and what it may use
+    "kernels_avx512": (16, ("-march=x86-64-v4", "-mprefer-vector-width=512")),
+    "kernels_avx2": (8, ("-march=x86-64-v3",)),
+}
+_MACHINES = {"x86_64": _X86, "aarch64": {}}
+
+
+def native(
+    include: Annotated[
+        Path | None, typer.Option(help=f"Folder of ONNX Runtime's {HEADER}. [found below /usr/local, /usr or /opt]")
+    ] = None,
+    compiler: Annotated[str, typer.Option(envvar="CXX", help="A C++17 compiler: g++ 12 or newer.")] = "g++",
+) -> None:
+    """Build the operators that decode faster with ONNX Runtime on the CPU (docs/performance.md); needs a C++ compiler.
+
+    They are used from then on by whatever runs ONNX graphs of this installation, unless TANDEM_NATIVE=false.
+
+    Example: tandem native    |    tandem native --include onnxruntime-linux-x64-1.21.0/include
+    """
+    report(f"{compiler}, for {platform.machine()}")
+    print(build(LIBRARY, include or find_include(), compiler))
+
+
+def find_include() -> Path:
+    """The folder of ONNX Runtime's C++ header. Raises ConfigError where it is in none of the usual places."""
+    for folder in _INCLUDES:
+        for place in (folder, *sorted(folder.glob("onnxruntime*")), *sorted(folder.glob("onnxruntime*/core/session"))):
+            if (place / HEADER).is_file():
+                return place
+    raise ConfigError(
+        f"there is no {HEADER} below {', '.join(map(str, _INCLUDES))}: install it (Debian 13: libonnxruntime-dev), or"
+        " unpack a release of ONNX Runtime and name its folder with --include"
+    )
+
+
+def build(out: Path, include: Path, compiler: str = "g++", flags: Sequence[str] = ()) -> Path:
+    """Compile the operators.
+
+    Args:
+        out: the library's file.
+        include: folder of ONNX Runtime's header; any version from 1.21 on serves, and any runtime as new or newer.
+        compiler: its name or path.
+        flags: further ones.
+
+    Raises:
+        ConfigError: another processor than x86-64 or arm64, no compiler, no header, or code that does not compile.
+    """
+    if platform.machine() not in _MACHINES:
+        raise ConfigError(f"the operators are for {' and '.join(_MACHINES)}, but this is {platform.machine()}")
+    if shutil.which(compiler) is None:
+        raise ConfigError(f"there is no compiler {compiler!r}: install g++, or name one with --compiler")
+    if not (include / HEADER).is_file():
+        raise ConfigError(f"{include} has no {HEADER}: name the folder that has it with --include")
+    targets = {**_MACHINES[platform.machine()], "kernels_plain": (4, ())}
+    common = (compiler, *_FLAGS, *flags, "-c")
+    with TemporaryDirectory(prefix="tandem-native-") as folder:
+        calls = [
+            [*common, *own, f"-DLANES={lanes}", f"-DTARGET={name}", SOURCES / "kernels.cpp", "-o", f"{name}.o"]
+            for name, (lanes, own) in targets.items()
+        ]
+        calls.append([*common, SOURCES / "targets.cpp", "-o", "targets.o"])
+        calls.append([*common, "-isystem", include.resolve(), SOURCES / "operators.cpp", "-o", "operators.o"])
+        objects = [str(call[-1]) for call in calls]
+        # Its own standard library inside: it shall load on older systems than the one that built it.
+        calls.append([compiler, *flags, "-shared", "-static-libstdc++", "-static-libgcc", *objects, "-o", "built.so"])
+        for call in calls:
+            _run([str(part) for part in call], folder)
+        unfinished = out.with_name(f"{out.name}.{os.getpid()}")  # beside it, so that it takes its place at once
+        shutil.copyfile(Path(folder) / "built.so", unfinished)
+        unfinished.replace(out)
+    return out
+
+
+def _run(call: list[str], folder: str) -> None:
+    """Raises ConfigError with what the compiler said, where it failed."""
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise ConfigError(f"{' '.join(call)} failed:\n{done.stderr.strip()}")

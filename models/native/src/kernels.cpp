@@ -1,0 +1,360 @@
+#include "kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "lanes.h"
+
+namespace {
+
+using tandem::Attention;
+using tandem::Search;
+
+// The products of a query with the first kKeys of so many keys as there are lanes.
+template <int kKeys>
+INLINED void products(const float* query, const float* const* keys, int64_t width, float* out) {
+  Floats acc[kLanes];
+  for (int i = 0; i < kLanes; ++i) acc[i] = Floats{};
+  const int64_t whole = width / kLanes * kLanes;
+  for (int64_t e = 0; e < whole; e += kLanes) {
+    const Floats q = load(query + e);
+#pragma GCC unroll 16
+    for (int i = 0; i < kKeys; ++i) acc[i] += q * load(keys[i] + e);
+  }
+  store(out, sums(acc));
+  for (int64_t e = whole; e < width; ++e) {
+    for (int i = 0; i < kKeys; ++i) out[i] += query[e] * keys[i][e];
+  }
+}
+
+// ``out`` and ``keys`` have room for a whole vector more.
+INLINED void all_products(const float* query, const float** keys, int64_t count, int64_t width, float* out) {
+  int64_t first = 0;
+  for (; first + kLanes <= count; first += kLanes) products<kLanes>(query, keys + first, width, out + first);
+  const int64_t left = count - first;
+  if (left == 0) return;
+  for (int64_t i = left; i < kLanes; ++i) keys[first + i] = keys[first];  // read and thrown away
+  if (left > kLanes / 2) {
+    products<kLanes>(query, keys + first, width, out + first);
+  } else {
+    products<kLanes / 2>(query, keys + first, width, out + first);
+  }
+}
+
+// In place; behind the last weight there is room for a whole vector.
+INLINED void softmax(float* x, int64_t count) {
+  const int64_t last = (count - 1) / kLanes * kLanes;
+  const Ints inside = numbered() < static_cast<int32_t>(count - last);
+  const Floats tail = inside ? load(x + last) : all(-kInfinity);
+  Floats most = tail;
+  for (int64_t i = 0; i < last; i += kLanes) most = larger(most, load(x + i));
+  const float maximal = maximum(most);
+  Floats total = Floats{};
+  for (int64_t i = 0; i < last; i += kLanes) {
+    const Floats power = exponential(load(x + i) - maximal);
+    store(x + i, power);
+    total += power;
+  }
+  const Floats power = inside ? exponential(tail - maximal) : Floats{};
+  store(x + last, power);
+  const float share = 1.0f / sum(total + power);
+  for (int64_t i = 0; i <= last; i += kLanes) store(x + i, load(x + i) * share);
+}
+
+template <int kVectors>
+INLINED void weighted_part(const float* weights, const float* const* values, int64_t count, int64_t at, float* out) {
+  Floats even[kVectors], odd[kVectors];  // two sums at once: one would wait for itself
+  for (int i = 0; i < kVectors; ++i) even[i] = odd[i] = Floats{};
+  int64_t j = 0;
+  for (; j + 2 <= count; j += 2) {
+    for (int i = 0; i < kVectors; ++i) {
+      even[i] += weights[j] * load(values[j] + at + i * kLanes);
+      odd[i] += weights[j + 1] * load(values[j + 1] + at + i * kLanes);
+    }
+  }
+  for (; j < count; ++j) {
+    for (int i = 0; i < kVectors; ++i) even[i] += weights[j] * load(values[j] + at + i * kLanes);
+  }
+  for (int i = 0; i < kVectors; ++i) store(out + at + i * kLanes, even[i] + odd[i]);
+}
+
+INLINED void weighted(const float* weights, const float* const* values, int64_t count, int64_t width, float* out) {
+  int64_t at = 0;
+  for (; at + 4 * kLanes <= width; at += 4 * kLanes) weighted_part<4>(weights, values, count, at, out);
+  for (; at + kLanes <= width; at += kLanes) weighted_part<1>(weights, values, count, at, out);
+  for (; at < width; ++at) {
+    float total = 0;
+    for (int64_t j = 0; j < count; ++j) total += weights[j] * values[j][at];
+    out[at] = total;
+  }
+}
+
+// What one thread needs again and again.
+struct Scratch {
+  std::vector<const float*> keys, values;
+  std::vector<float> weights, scaled, added;
+  std::vector<int64_t> positions;
+
+  Scratch(const Attention& a, int64_t rows)
+      : keys(a.positions + 1 + kLanes),
+        values(a.positions + 1),
+        weights(a.positions + 1 + kLanes),
+        scaled(a.width),
+        added(rows * a.positions),
+        positions(rows * a.positions) {}
+
+  // The positions that a mask lets through, with what it adds there.
+  int64_t visible(const float* mask, int64_t count, int64_t* at, float* add) {
+    int64_t found = 0;
+    for (int64_t p = 0; p < count; ++p) {
+      at[found] = p;
+      add[found] = mask[p];
+      found += mask[p] != -kInfinity;
+    }
+    return found;
+  }
+};
+
+INLINED void attend(const Attention& a, Scratch& s, const float* query, int64_t count, float* context) {
+  for (int64_t e = 0; e < a.width; ++e) s.scaled[e] = query[e] * a.scale;
+  all_products(s.scaled.data(), s.keys.data(), count, a.width, s.weights.data());
+}
+
+void source_attention(const Attention& a, const float* query, const float* keys, const float* values,
+                      const float* mask, float* context) {
+  Scratch s(a, 1);
+  for (int64_t b = 0; b < a.sentences; ++b) {
+    const int64_t seen = s.visible(mask + b * a.positions, a.positions, s.positions.data(), s.added.data());
+    for (int64_t h = 0; h < a.heads; ++h) {
+      const float* own_keys = keys + (b * a.heads + h) * a.positions * a.width;
+      const float* own_values = values + (b * a.heads + h) * a.positions * a.value_width;
+      for (int64_t j = 0; j < seen; ++j) {
+        s.keys[j] = own_keys + s.positions[j] * a.width;
+        s.values[j] = own_values + s.positions[j] * a.value_width;
+      }
+      for (int64_t k = 0; k < a.rows; ++k) {
+        const int64_t row = (b * a.rows + k) * a.heads + h;
+        float* out = context + row * a.value_width;
+        attend(a, s, query + row * a.width, seen, out);
+        for (int64_t j = 0; j < seen; ++j) s.weights[j] += s.added[j];
+        if (seen) softmax(s.weights.data(), seen);
+        weighted(s.weights.data(), s.values.data(), seen, a.value_width, out);
+      }
+    }
+  }
+}
+
+void history_attention(const Attention& a, const float* query, const float* key, const float* value,
+                       const float* keys, const float* values, const float* history, float* context) {
+  Scratch s(a, a.rows);
+  std::vector<int64_t> seen(a.rows);
+  for (int64_t b = 0; b < a.sentences; ++b) {
+    for (int64_t k = 0; k < a.rows; ++k) {
+      const int64_t at = k * a.positions;
+      const float* own = history + b * a.rows * a.positions + at;
+      seen[k] = s.visible(own, a.positions, s.positions.data() + at, s.added.data() + at);
+    }
+    for (int64_t h = 0; h < a.heads; ++h) {
+      const float* pool_keys = keys + (b * a.heads + h) * a.positions * a.width;
+      const float* pool_values = values + (b * a.heads + h) * a.positions * a.value_width;
+      for (int64_t k = 0; k < a.rows; ++k) {
+        const int64_t row = (b * a.rows + k) * a.heads + h, count = seen[k];
+        const int64_t* slots = s.positions.data() + k * a.positions;
+        const float* added = s.added.data() + k * a.positions;
+        for (int64_t j = 0; j < count; ++j) {
+          s.keys[j] = pool_keys + slots[j] * a.width;
+          s.values[j] = pool_values + slots[j] * a.value_width;
+        }
+        s.keys[count] = key + row * a.width;
+        s.values[count] = value + row * a.value_width;
+        float* out = context + row * a.value_width;
+        attend(a, s, query + row * a.width, count + 1, out);
+        for (int64_t j = 0; j < count; ++j) s.weights[j] += added[j];
+        softmax(s.weights.data(), count + 1);
+        weighted(s.weights.data(), s.values.data(), count + 1, a.value_width, out);
+      }
+    }
+  }
+}
+
+constexpr int64_t kBlock = 128;  // logits whose maximum is kept: the best lie in the blocks of largest maxima
+
+INLINED float block_maximum(const float* x, int64_t count) {
+  Floats most = all(-kInfinity);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) most = larger(load(x + i), most);
+  float found = maximum(most);
+  for (; i < count; ++i) found = x[i] > found ? x[i] : found;
+  return found;
+}
+
+// The log-sum-exp of a row, and the maximum of each block.
+INLINED float log_sum_exp(const float* x, int64_t count, float* maxima) {
+  float most = -kInfinity, total = 0;
+  for (int64_t first = 0, block = 0; first < count; first += kBlock, ++block) {
+    const int64_t here = std::min(kBlock, count - first);
+    maxima[block] = block_maximum(x + first, here);
+    if (maxima[block] > most) {
+      total *= std::exp(most - maxima[block]);
+      most = maxima[block];
+    }
+    const float shift = most > -kInfinity ? most : 0.0f;
+    Floats powers = Floats{};
+    int64_t i = 0;
+    for (; i + kLanes <= here; i += kLanes) powers += exponential(load(x + first + i) - shift);
+    float part = sum(powers);
+    for (; i < here; ++i) part += std::exp(x[first + i] - shift);
+    total += part;
+  }
+  return most + std::log(total);
+}
+
+struct Candidate {
+  float score;
+  int64_t token;
+};
+
+// Of equal scores the smaller token comes first, as in a top-k.
+bool before(const Candidate& a, const Candidate& b) {
+  return a.score > b.score || (a.score == b.score && a.token < b.token);
+}
+
+// What the rows of a call share.
+struct Rows {
+  std::vector<float> maxima, ordered, block;
+  std::vector<Candidate> found;
+
+  explicit Rows(const Search& s) : maxima((s.vocabulary + kBlock - 1) / kBlock), block(kBlock) {}
+};
+
+bool is_banned(const int64_t* banned, int64_t bans, int64_t token) {
+  return std::find(banned, banned + bans, token) != banned + bans;
+}
+
+// The best logits of a row that are not banned, best first: at most as many as candidates.
+void best_of_row(const Search& s, Rows& rows, const float* x, const int64_t* banned) {
+  for (int64_t j = 0; j < s.bans; ++j) {  // what is banned counts for no block
+    if (banned[j] < 0 || banned[j] >= s.vocabulary) continue;
+    const int64_t block = banned[j] / kBlock, first = block * kBlock, here = std::min(kBlock, s.vocabulary - first);
+    for (int64_t i = 0; i < here; ++i) {
+      rows.block[i] = is_banned(banned, s.bans, first + i) ? -kInfinity : x[first + i];
+    }
+    rows.maxima[block] = block_maximum(rows.block.data(), here);
+  }
+  const int64_t blocks = static_cast<int64_t>(rows.maxima.size());
+  float least = -kInfinity;
+  if (s.candidates < blocks) {
+    rows.ordered = rows.maxima;
+    const auto last = rows.ordered.begin() + (s.candidates - 1);
+    std::nth_element(rows.ordered.begin(), last, rows.ordered.end(), std::greater<float>());
+    least = *last;
+  }
+  rows.found.clear();
+  for (int64_t block = 0; block < blocks; ++block) {
+    if (!(rows.maxima[block] >= least)) continue;
+    const int64_t end = std::min(s.vocabulary, (block + 1) * kBlock);
+    for (int64_t i = block * kBlock; i < end; ++i) {
+      if (x[i] >= least && !is_banned(banned, s.bans, i)) rows.found.push_back({x[i], i});
+    }
+  }
+  const auto wanted = std::min<size_t>(rows.found.size(), s.candidates);
+  std::partial_sort(rows.found.begin(), rows.found.begin() + wanted, rows.found.end(), before);
+  rows.found.resize(wanted);
+}
+
+void best_continuations(const Search& s, const float* logits, const float* score, const int64_t* banned,
+                        const int64_t* forced, float* scores, int64_t* tokens, int64_t* parents, float* lse) {
+  Rows rows(s);
+  std::vector<Candidate> together, ranked;  // of a sentence: the token is a place among ``together``
+  for (int64_t b = 0; b < s.sentences; ++b) {
+    together.clear();
+    for (int64_t k = 0; k < s.rows; ++k) {
+      const int64_t row = b * s.rows + k;
+      const float* x = logits + row * s.vocabulary;
+      lse[row] = log_sum_exp(x, s.vocabulary, rows.maxima.data());
+      const auto total = [&](float logit) { return (logit - lse[row]) + score[row]; };
+      if (forced[row] >= 0) {
+        rows.found.assign(1, {x[forced[row]], forced[row]});
+      } else {
+        best_of_row(s, rows, x, banned + row * s.bans);
+      }
+      for (const Candidate& one : rows.found) together.push_back({total(one.score), one.token});
+      const int64_t filler = forced[row] >= 0 ? forced[row] : 0;
+      together.resize((k + 1) * s.candidates, {-kInfinity, filler});
+    }
+    ranked.clear();
+    for (size_t i = 0; i < together.size(); ++i) ranked.push_back({together[i].score, static_cast<int64_t>(i)});
+    std::partial_sort(ranked.begin(), ranked.begin() + s.candidates, ranked.end(), before);
+    for (int64_t c = 0; c < s.candidates; ++c) {
+      const int64_t place = ranked[c].token, at = b * s.candidates + c;
+      scores[at] = ranked[c].score;
+      tokens[at] = together[place].token;
+      parents[at] = place / s.candidates;
+    }
+  }
+}
+
+// round(x / scale) + zero within a byte, halves to even.
+INLINED uint8_t level(float x, float scale, int32_t zero) {
+  const float rounded = std::nearbyint(x / scale) + static_cast<float>(zero);
+  return static_cast<uint8_t>(std::min(std::max(rounded, 0.0f), 255.0f));
+}
+
+void quantise_rows(int64_t rows, int64_t features, float least, float scale, int32_t zero, const float* x,
+                   uint8_t* levels, float* largest) {
+  for (int64_t row = 0; row < rows; ++row, x += features, levels += features) {
+    Floats extremes = all(least);
+    int64_t i = 0;
+    for (; i + kLanes <= features; i += kLanes) {
+      const Floats part = load(x + i);
+      extremes = larger(larger(part, -part), extremes);
+    }
+    float most = maximum(extremes);
+    for (; i < features; ++i) most = std::max(most, std::abs(x[i]));
+    largest[row] = most;
+    for (i = 0; i < features; ++i) levels[i] = level(x[i] / most, scale, zero);
+  }
+}
+
+void gate(int64_t rows, int64_t features, const float* x, float* gated) {
+  for (int64_t row = 0; row < rows; ++row, x += 2 * features, gated += features) {
+    int64_t i = 0;
+    for (; i + kLanes <= features; i += kLanes) {
+      const Floats open = -load(x + features + i);
+      store(gated + i, load(x + i) / (1.0f + exponential(open > 88.0f ? all(88.0f) : open)));
+    }
+    for (; i < features; ++i) gated[i] = x[i] / (1.0f + std::exp(-x[features + i]));
+  }
+}
+
+void quantise_normed(int64_t rows, int64_t features, float epsilon, float scale, int32_t zero, const float* gain,
+                     const float* bias, const float* x, uint8_t* levels) {
+  const int64_t whole = features / kLanes * kLanes;
+  for (int64_t row = 0; row < rows; ++row, x += features, levels += features) {
+    Floats total = Floats{}, squares = Floats{};
+    for (int64_t i = 0; i < whole; i += kLanes) total += load(x + i);
+    float rest = 0;
+    for (int64_t i = whole; i < features; ++i) rest += x[i];
+    const float mean = (sum(total) + rest) / static_cast<float>(features);
+    for (int64_t i = 0; i < whole; i += kLanes) {
+      const Floats from_mean = load(x + i) - mean;
+      squares += from_mean * from_mean;
+    }
+    rest = 0;
+    for (int64_t i = whole; i < features; ++i) rest += (x[i] - mean) * (x[i] - mean);
+    const float deviation = std::sqrt((sum(squares) + rest) / static_cast<float>(features) + epsilon);
+    for (int64_t i = 0; i < features; ++i) {
+      levels[i] = level((x[i] - mean) / deviation * gain[i] + bias[i], scale, zero);
+    }
+  }
+}
+
+}  // namespace
+
+#define NAMED(name) #name
+#define TEXT(name) NAMED(name)
+
+extern const tandem::Kernels TARGET;
+const tandem::Kernels TARGET = {TEXT(TARGET), source_attention, history_attention, best_continuations, quantise_rows,
+                                gate,         quantise_normed};

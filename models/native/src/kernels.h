@@ -1,0 +1,51 @@
+// What the operators compute, for one instruction set each. Shapes: B sentences, K rows of a sentence, R = B x K rows,
+// H heads, E width of a head, S source positions, P pool slots, V vocabulary, C candidates, J bans.
+#pragma once
+
+#include <cstdint>
+
+namespace tandem {
+
+struct Attention {
+  int64_t sentences, rows, heads, positions;  // B, K, H, and S or P
+  int64_t width, value_width;                 // E of queries and keys, and of values
+  float scale;                                // of the products of queries and keys
+};
+
+struct Search {
+  int64_t sentences, rows, vocabulary, candidates, bans;  // B, K, V, C, J
+};
+
+struct Kernels {
+  const char* name;
+
+  // Contexts B x K x H x E of queries B x K x H x E over keys and values B x H x S x E; mask_BS is added to the
+  // products, and where it is -inf nothing is read.
+  void (*source_attention)(const Attention&, const float* query, const float* keys, const float* values,
+                           const float* mask, float* context);
+
+  // The same over the slots of a pool that a row sees, where history R x P is not -inf, and its own new key and value
+  // R x H x E.
+  void (*history_attention)(const Attention&, const float* query, const float* key, const float* value,
+                            const float* keys, const float* values, const float* history, float* context);
+
+  // models/steps/continuations.py, best_continuations: scores, tokens and parents B x C, and the log-sum-exp of rows.
+  void (*best_continuations)(const Search&, const float* logits, const float* score, const int64_t* banned,
+                             const int64_t* forced, float* scores, int64_t* tokens, int64_t* parents, float* lse);
+
+  // round(x / max |row| / scale) + zero, at most 255, of rows of so many features, and each row's maximum (or least).
+  void (*quantise_rows)(int64_t rows, int64_t features, float least, float scale, int32_t zero, const float* x,
+                        uint8_t* levels, float* largest);
+
+  // a sigmoid(b) of rows that are a and b side by side, so many features each.
+  void (*gate)(int64_t rows, int64_t features, const float* x, float* gated);
+
+  // round(norm(x) / scale) + zero of rows of so many features: layer normalisation with gain and bias.
+  void (*quantise_normed)(int64_t rows, int64_t features, float epsilon, float scale, int32_t zero, const float* gain,
+                          const float* bias, const float* x, uint8_t* levels);
+};
+
+// The fastest that this processor can run.
+const Kernels& kernels();
+
+}  // namespace tandem
