@@ -5,7 +5,7 @@ from __future__ import annotations
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.search import Graphs
-from tandem.service.runtimes.placement import Placement
+from tandem.service.runtimes.placement import CPU, Placement
 
 RUNTIMES = ("onnx", "torchscript", "torch")
 _MISSING = "the runtime {!r} needs the package {!r}, which is not installed"
@@ -56,7 +56,7 @@ def open_graphs(
     runtime: str = "onnx",
     precision: str = "int8",
     threads: int = 1,
-    placement: Placement | None = None,
+    placement: Placement = CPU,
 ) -> Graphs:
     """Load a bundle's graphs.
 
@@ -66,7 +66,7 @@ def open_graphs(
         precision: which of the bundle's ONNX graphs, ``int8``, ``float32`` or ``float16``; of torch on a GPU
             ``float32``, ``float16`` or ``bf16``. On the CPU the torch runtimes compute in float32.
         threads: of one call on the CPU. With one, an answer does not depend on its batch-mates.
-        placement: where and with what; None = on the CPU.
+        placement: where and with what.
 
     Raises:
         ConfigError: unknown runtime, or its package is not installed.
@@ -76,7 +76,7 @@ def open_graphs(
         if runtime == "onnx":
             from tandem.service.runtimes.onnx import OnnxGraphs
 
-            return OnnxGraphs(bundle, precision, threads, placement or Placement())
+            return OnnxGraphs(bundle, precision, threads, placement)
         if runtime == "torchscript":
             from tandem.service.runtimes.torchscript import TorchScriptGraphs
 
@@ -84,7 +84,7 @@ def open_graphs(
         if runtime == "torch":
             from tandem.service.runtimes.torch import open_torch_graphs
 
-            return open_torch_graphs(bundle, threads, precision, placement or Placement())
+            return open_torch_graphs(bundle, threads, precision, placement)
     except ModuleNotFoundError as error:
         raise ConfigError(_MISSING.format(runtime, error.name)) from error
     raise ConfigError(f"runtime must be one of {', '.join(RUNTIMES)}, but is {runtime!r}")

@@ -20,7 +20,7 @@ from tandem.models.bundle import Bundle
 from tandem.models.errors import BundleError, ConfigError, DeviceLost
 from tandem.models.native.library import library
 from tandem.models.search import Array, GraphSpec, GraphSpecs
-from tandem.service.runtimes.placement import Placement
+from tandem.service.runtimes.placement import CPU, Placement
 from tandem.service.runtimes.sessions import open_session, session_options
 
 Device: TypeAlias = tuple[str, int]
@@ -69,11 +69,11 @@ class OnnxGraphs:
         ConfigError: the device cannot run them.
     """
 
-    def __init__(self, bundle: Bundle, precision: str, threads: int, placement: Placement = Placement()) -> None:
+    def __init__(self, bundle: Bundle, precision: str, threads: int, placement: Placement = CPU) -> None:
         kind, _, number = placement.device.partition(":")
         self._bundle, self._precision = bundle, precision
         self._device: Device = kind, int(number or 0)
-        self._library = library() if placement.native and kind == "cpu" else None
+        self._operators = library() if placement.native and kind == "cpu" else None
         self.specs: GraphSpecs = bundle.graph_specs(precision)
         self._threads = threads
         self._sessions: dict[str, _Session | _ListedSession] = {}
@@ -82,8 +82,8 @@ class OnnxGraphs:
         listed = bundle.shortlist is not None and "step_shortlist" in self.specs
         for graph in ("encode", "step_shortlist" if listed else "step"):
             self._session(graph)
-        if self._fused.get(graph, {}).get("HistoryAttention"):
-            # It reads what a row sees and nothing else.
+        if {"HistoryAttention", "PackedHistoryAttention"} & self._fused.get(graph, {}).keys():
+            # They read what a row sees and nothing else.
             steps = {name: replace(spec, free_slots=True) for name, spec in self.specs.items() if spec.of_kind("pool")}
             self.specs = {**self.specs, **steps}
 
@@ -131,7 +131,7 @@ class OnnxGraphs:
         path, (kind, number) = self._bundle.graph_path(self._precision, graph), self._device
         if kind != "cpu":
             return _open_there(path, self._threads, number)
-        session, self._fused[graph] = open_session(path, self._threads, self._library)
+        session, self._fused[graph] = open_session(path, self._threads, self._operators)
         return session
 
 

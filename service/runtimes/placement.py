@@ -20,3 +20,6 @@ class Placement:
     sentences: int = 256
     memory: float = 0.9
     native: bool = True
+
+
+CPU = Placement()

@@ -16,13 +16,13 @@ _CPU_FLAGS = Path("/proc/cpuinfo")
 _FOLDER = "session.model_external_initializers_file_folder_path"
 
 
-def open_session(path: Path, threads: int, library: Path | None) -> tuple[ort.InferenceSession, Counter[str]]:
+def open_session(path: Path, threads: int, operators: Path | None) -> tuple[ort.InferenceSession, Counter[str]]:
     """The session of a graph's file.
 
     Args:
         path: of the graph.
         threads: of one call.
-        library: our own operators, which the session gets where the graph has something for them and they load.
+        operators: our own, which the session gets where the graph has something for them and they load.
 
     Returns:
         The session, and how many of each operator it has.
@@ -30,9 +30,9 @@ def open_session(path: Path, threads: int, library: Path | None) -> tuple[ort.In
     Raises:
         BundleError: the runtime cannot load the graph.
     """
-    if library is not None:
+    if operators is not None:
         try:
-            return _fused(path, threads, library)
+            return _fused(path, threads, operators)
         except Exception as error:  # the runtime's own exceptions share no base
             _log.warning("native operators are left out: %s", error)
     try:
@@ -41,27 +41,27 @@ def open_session(path: Path, threads: int, library: Path | None) -> tuple[ort.In
         raise BundleError(path, [f"ONNX Runtime cannot load the graph: {error}"]) from error
 
 
-def _fused(path: Path, threads: int, library: Path) -> tuple[ort.InferenceSession, Counter[str]]:
+def _fused(path: Path, threads: int, operators: Path) -> tuple[ort.InferenceSession, Counter[str]]:
     import onnx  # where it is used: a small installation runs graphs as they are
 
-    from tandem.models.native.fusing import fuse
+    from tandem.service.runtimes.fusing import fuse
 
     model = onnx.load(path, load_external_data=False)
     found = fuse(model, path.parent)
     if not found:
         return _session(str(path), threads, None), found
-    return _session(model.SerializeToString(), threads, library, path.parent), found
+    return _session(model.SerializeToString(), threads, operators, path.parent), found
 
 
 def _session(
-    model: str | bytes, threads: int, library: Path | None, folder: Path | None = None
+    model: str | bytes, threads: int, operators: Path | None, folder: Path | None = None
 ) -> ort.InferenceSession:
     """A graph's session, exact where that takes something and can be had."""
 
     def opened(exact: bool) -> ort.InferenceSession:
         options = session_options(threads, exact=exact)
-        if library is not None:
-            options.register_custom_ops_library(str(library))
+        if operators is not None:
+            options.register_custom_ops_library(str(operators))
         if folder is not None:
             options.add_session_config_entry(_FOLDER, str(folder.resolve()))
         return ort.InferenceSession(model, options, providers=_PROVIDERS)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <vector>
 
 #include "lanes.h"
@@ -116,7 +118,8 @@ struct Scratch {
   }
 };
 
-INLINED void attend(const Attention& a, Scratch& s, const float* query, int64_t count, float* context) {
+// The scaled products of a query with the first keys.
+INLINED void weigh(const Attention& a, Scratch& s, const float* query, int64_t count) {
   for (int64_t e = 0; e < a.width; ++e) s.scaled[e] = query[e] * a.scale;
   all_products(s.scaled.data(), s.keys.data(), count, a.width, s.weights.data());
 }
@@ -136,7 +139,7 @@ void source_attention(const Attention& a, const float* query, const float* keys,
       for (int64_t k = 0; k < a.rows; ++k) {
         const int64_t row = (b * a.rows + k) * a.heads + h;
         float* out = context + row * a.value_width;
-        attend(a, s, query + row * a.width, seen, out);
+        weigh(a, s, query + row * a.width, seen);
         for (int64_t j = 0; j < seen; ++j) s.weights[j] += s.added[j];
         if (seen) softmax(s.weights.data(), seen);
         weighted(s.weights.data(), s.values.data(), seen, a.value_width, out);
@@ -152,8 +155,8 @@ void history_attention(const Attention& a, const float* query, const float* key,
   for (int64_t b = 0; b < a.sentences; ++b) {
     for (int64_t k = 0; k < a.rows; ++k) {
       const int64_t at = k * a.positions;
-      const float* own = history + b * a.rows * a.positions + at;
-      seen[k] = s.visible(own, a.positions, s.positions.data() + at, s.added.data() + at);
+      const float* mask = history + b * a.rows * a.positions + at;
+      seen[k] = s.visible(mask, a.positions, s.positions.data() + at, s.added.data() + at);
     }
     for (int64_t h = 0; h < a.heads; ++h) {
       const float* pool_keys = keys + (b * a.heads + h) * a.positions * a.width;
@@ -166,10 +169,11 @@ void history_attention(const Attention& a, const float* query, const float* key,
           s.keys[j] = pool_keys + slots[j] * a.width;
           s.values[j] = pool_values + slots[j] * a.value_width;
         }
-        s.keys[count] = key + row * a.width;
-        s.values[count] = value + row * a.value_width;
+        const int64_t own = (b * a.rows + k) * a.stride;
+        s.keys[count] = key + own + h * a.width;
+        s.values[count] = value + own + h * a.value_width;
         float* out = context + row * a.value_width;
-        attend(a, s, query + row * a.width, count + 1, out);
+        weigh(a, s, query + own + h * a.width, count + 1);
         for (int64_t j = 0; j < count; ++j) s.weights[j] += added[j];
         softmax(s.weights.data(), count + 1);
         weighted(s.weights.data(), s.values.data(), count + 1, a.value_width, out);
@@ -223,25 +227,32 @@ bool before(const Candidate& a, const Candidate& b) {
 // What the rows of a call share.
 struct Rows {
   std::vector<float> maxima, ordered, block;
+  std::vector<int64_t> banned;  // of this row, rising
   std::vector<Candidate> found;
 
   explicit Rows(const Search& s) : maxima((s.vocabulary + kBlock - 1) / kBlock), block(kBlock) {}
-};
 
-bool is_banned(const int64_t* banned, int64_t bans, int64_t token) {
-  return std::find(banned, banned + bans, token) != banned + bans;
-}
+  bool is_banned(int64_t token) const { return std::binary_search(banned.begin(), banned.end(), token); }
+
+  // The row's bans; what is banned counts for no block.
+  void ban(const Search& s, const float* x, const int64_t* first) {
+    banned.clear();
+    std::copy_if(first, first + s.bans, std::back_inserter(banned), [&](int64_t token) {
+      return token >= 0 && token < s.vocabulary;  // those beyond fill rows of fewer
+    });
+    std::sort(banned.begin(), banned.end());
+    for (auto one = banned.begin(); one != banned.end();) {
+      const int64_t number = *one / kBlock, start = number * kBlock, here = std::min(kBlock, s.vocabulary - start);
+      std::copy(x + start, x + start + here, block.begin());
+      for (; one != banned.end() && *one < start + here; ++one) block[*one - start] = -kInfinity;
+      maxima[number] = block_maximum(block.data(), here);
+    }
+  }
+};
 
 // The best logits of a row that are not banned, best first: at most as many as candidates.
 void best_of_row(const Search& s, Rows& rows, const float* x, const int64_t* banned) {
-  for (int64_t j = 0; j < s.bans; ++j) {  // what is banned counts for no block
-    if (banned[j] < 0 || banned[j] >= s.vocabulary) continue;
-    const int64_t block = banned[j] / kBlock, first = block * kBlock, here = std::min(kBlock, s.vocabulary - first);
-    for (int64_t i = 0; i < here; ++i) {
-      rows.block[i] = is_banned(banned, s.bans, first + i) ? -kInfinity : x[first + i];
-    }
-    rows.maxima[block] = block_maximum(rows.block.data(), here);
-  }
+  rows.ban(s, x, banned);
   const int64_t blocks = static_cast<int64_t>(rows.maxima.size());
   float least = -kInfinity;
   if (s.candidates < blocks) {
@@ -255,7 +266,7 @@ void best_of_row(const Search& s, Rows& rows, const float* x, const int64_t* ban
     if (!(rows.maxima[block] >= least)) continue;
     const int64_t end = std::min(s.vocabulary, (block + 1) * kBlock);
     for (int64_t i = block * kBlock; i < end; ++i) {
-      if (x[i] >= least && !is_banned(banned, s.bans, i)) rows.found.push_back({x[i], i});
+      if (x[i] >= least && !rows.is_banned(i)) rows.found.push_back({x[i], i});
     }
   }
   const auto wanted = std::min<size_t>(rows.found.size(), s.candidates);

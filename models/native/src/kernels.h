@@ -10,6 +10,7 @@ struct Attention {
   int64_t sentences, rows, heads, positions;  // B, K, H, and S or P
   int64_t width, value_width;                 // E of queries and keys, and of values
   float scale;                                // of the products of queries and keys
+  int64_t stride;                             // from a row's new query, key and value to the next row's
 };
 
 struct Search {
@@ -25,7 +26,7 @@ struct Kernels {
                            const float* mask, float* context);
 
   // The same over the slots of a pool that a row sees, where history R x P is not -inf, and its own new key and value
-  // R x H x E.
+  // H x E; a row's begin ``stride`` behind those of the row before.
   void (*history_attention)(const Attention&, const float* query, const float* key, const float* value,
                             const float* keys, const float* values, const float* history, float* context);
 
@@ -45,7 +46,13 @@ struct Kernels {
                           const float* bias, const float* x, uint8_t* levels);
 };
 
-// The fastest that this processor can run.
+// Those in use: the fastest that this processor can run, until others are chosen.
 const Kernels& kernels();
+
+// All that this processor can run, the fastest first; null behind the last.
+const Kernels* const* runnable();
+
+// Use those of a name. False where this processor cannot run any such.
+bool choose(const char* name);
 
 }  // namespace tandem

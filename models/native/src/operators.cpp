@@ -1,9 +1,11 @@
-// The kernels as operators of ONNX Runtime, in the domain "tandem". models/native/fusing.py writes graphs with them.
+// The kernels as operators of ONNX Runtime, in the domain "tandem". service/runtimes/fusing.py writes graphs with them.
 #define ORT_API_MANUAL_INIT
 #include <onnxruntime_cxx_api.h>
 #undef ORT_API_MANUAL_INIT
 
-#include <string>
+#include <algorithm>
+#include <exception>
+#include <iterator>
 #include <vector>
 
 #include "kernels.h"
@@ -52,12 +54,13 @@ struct Sizes {
   Sizes(const Shape& query, const Shape& keys, const Shape& values, float scale) {
     const size_t axes = keys.size();
     if (axes < 3 || axes > 4 || values.size() != axes || query.size() != axes) return;
-    attention = {keys[0], 0, axes == 4 ? keys[1] : 1, keys[axes - 2], keys[axes - 1], values[axes - 1], scale};
+    attention = {keys[0], 0, axes == 4 ? keys[1] : 1, keys[axes - 2], keys[axes - 1], values[axes - 1], scale, 0};
     const int64_t row = attention.heads * attention.width, total = elements(query);
     fit = attention.sentences > 0 && row > 0 && query.back() == attention.width && values[0] == keys[0] &&
           values[axes - 2] == attention.positions && (axes == 3 || values[1] == keys[1]) &&
           total % (attention.sentences * row) == 0;
     if (fit) attention.rows = total / (attention.sentences * row);
+    attention.stride = row;
   }
 
   Shape context(const Shape& query) const {
@@ -107,8 +110,8 @@ struct HistoryAttention {
     const Shape shape = shape_of(query);
     const Sizes sizes(shape, shape_of(keys), shape_of(values), scale);
     const tandem::Attention& a = sizes.attention;
-    if (!sizes.fit || elements(shape_of(key)) != elements(shape) ||
-        elements(shape_of(value)) != a.sentences * a.rows * a.heads * a.value_width ||
+    if (!sizes.fit || a.value_width != a.width || elements(shape_of(key)) != elements(shape) ||
+        elements(shape_of(value)) != elements(shape) ||
         elements(shape_of(history)) != a.sentences * a.rows * a.positions) {
       return refused("HistoryAttention: sizes of query, key, value, pools and history do not fit together");
     }
@@ -117,6 +120,44 @@ struct HistoryAttention {
                                         value.GetTensorData<float>(), keys.GetTensorData<float>(),
                                         values.GetTensorData<float>(), history.GetTensorData<float>(),
                                         out.GetTensorMutableData<float>());
+    return Ort::Status(nullptr);
+  }
+};
+
+// History attention whose new queries, keys and values lie side by side as R x 3D; the keys and values R x H x E that
+// go into the pools come out as well.
+struct PackedHistoryAttention {
+  static constexpr const char* kName = "PackedHistoryAttention";
+  static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat, kFloat};
+  static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat, kFloat, kFloat};
+  float scale;
+
+  explicit PackedHistoryAttention(Ort::ConstKernelInfo info) : scale(info.GetAttribute<float>("scale")) {}
+
+  Ort::Status ComputeV2(OrtKernelContext* given) {
+    Ort::KernelContext context(given);
+    const auto packed = context.GetInput(0), keys = context.GetInput(1), values = context.GetInput(2);
+    const auto history = context.GetInput(3);
+    const Shape pool = shape_of(keys), seen = shape_of(history);
+    if (pool.size() != 4 || pool != shape_of(values) || seen.size() != 2 || pool[0] < 1 || seen[0] % pool[0] != 0 ||
+        seen[1] != pool[2] || elements(shape_of(packed)) != 3 * seen[0] * pool[1] * pool[3]) {
+      return refused("PackedHistoryAttention: sizes of rows, pools and history do not fit together");
+    }
+    const int64_t rows = seen[0], width = pool[1] * pool[3];
+    const tandem::Attention attention = {pool[0], rows / pool[0], pool[1], pool[2], pool[3], pool[3], scale, 3 * width};
+    auto out = context.GetOutput(0, Shape{rows, 1, pool[1], pool[3]});
+    float* const appended[] = {context.GetOutput(1, Shape{rows, pool[1], pool[3]}).GetTensorMutableData<float>(),
+                               context.GetOutput(2, Shape{rows, pool[1], pool[3]}).GetTensorMutableData<float>()};
+    const float* query = packed.GetTensorData<float>();
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int part = 0; part < 2; ++part) {
+        const float* from = query + (3 * row + 1 + part) * width;
+        std::copy(from, from + width, appended[part] + row * width);
+      }
+    }
+    tandem::kernels().history_attention(attention, query, query + width, query + 2 * width,
+                                        keys.GetTensorData<float>(), values.GetTensorData<float>(),
+                                        history.GetTensorData<float>(), out.GetTensorMutableData<float>());
     return Ort::Status(nullptr);
   }
 };
@@ -239,10 +280,13 @@ const Operator<Kernel>* operator_of() {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const char* TandemInstructionSet() { return tandem::kernels().name; }
+#define EXPORTED extern "C" __attribute__((visibility("default")))
 
-extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(OrtSessionOptions* options,
-                                                                              const OrtApiBase* base) {
+// The kernels in use, by name, and those of another name instead: 0 where this processor cannot run them.
+EXPORTED const char* TandemKernels() { return tandem::kernels().name; }
+EXPORTED int TandemChoose(const char* name) { return tandem::choose(name); }
+
+EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
   const OrtApi* api = base->GetApi(ORT_API_VERSION);
   if (api == nullptr) {
     // Without a version that both know there is no way to make a status: the caller sees an operator that is missing.
@@ -254,6 +298,7 @@ extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(O
       Ort::CustomOpDomain made("tandem");
       made.Add(operator_of<SourceAttention>());
       made.Add(operator_of<HistoryAttention>());
+      made.Add(operator_of<PackedHistoryAttention>());
       made.Add(operator_of<BestContinuations>());
       made.Add(operator_of<QuantiseRows>());
       made.Add(operator_of<Gate>());

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tandem.models.bundle import Bundle
-from tandem.service.runtimes import onnx
+from tandem.service.runtimes import sessions
+from tandem.service.runtimes.onnx import OnnxGraphs
 from tests.shipped import SHIPPED
 
 
@@ -25,22 +26,22 @@ from tests.shipped import SHIPPED
 def test_vnni_is_what_the_kernel_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str | None, vnni: bool
 ) -> None:
-    monkeypatch.setattr(onnx, "_CPU_FLAGS", tmp_path / "cpuinfo")
+    monkeypatch.setattr(sessions, "_CPU_FLAGS", tmp_path / "cpuinfo")
     if flags is not None:
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{flags}\nbugs\t\t:\n", encoding="utf-8")
-    assert onnx.has_vnni() is vnni
+    assert sessions.has_vnni() is vnni
 
 
 @pytest.mark.parametrize("vnni", [True, False])
 def test_sums_are_made_exact_without_vnni_only(monkeypatch: pytest.MonkeyPatch, vnni: bool) -> None:
     asked: list[bool] = []
-    options = onnx.session_options
+    options = sessions.session_options
 
     def noting(threads: int, *, exact: bool = False) -> Any:
         asked.append(exact)
         return options(threads, exact=exact)
 
-    monkeypatch.setattr(onnx, "session_options", noting)
-    monkeypatch.setattr(onnx, "has_vnni", lambda: vnni)
-    onnx.OnnxGraphs(Bundle.load(SHIPPED), "int8", 1)
+    monkeypatch.setattr(sessions, "session_options", noting)
+    monkeypatch.setattr(sessions, "has_vnni", lambda: vnni)
+    OnnxGraphs(Bundle.load(SHIPPED), "int8", 1)
     assert asked == [not vnni] * 2  # encode and step

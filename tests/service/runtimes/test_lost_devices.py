@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from tandem.models.errors import DeviceLost
 from tandem.models.search import Array
 from tandem.service.engine import DecodingFailed
+from tandem.service.runtimes import Placement, onnx
 from tandem.service.runtimes.onnx import OnnxGraphs
 from tests.service.engine.dispatchers import bench, job, plain
 from tests.service.support import PATIENCE, CopyGraphs
@@ -59,8 +60,9 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, device: str = "cu
     bundle = SimpleNamespace(
         path="de-en", shortlist=None, graph_specs=lambda _: copying.specs, graph_path=lambda precision, graph: graph
     )
-    monkeypatch.setattr("tandem.service.runtimes.onnx._open", lambda path, threads, device: Session(path))
-    return OnnxGraphs(cast("Any", bundle), "float32", 1, device)
+    monkeypatch.setattr(f"{onnx.__name__}.open_session", lambda path, threads, operators: (Session(path), {}))
+    monkeypatch.setattr(f"{onnx.__name__}._open_there", lambda path, threads, number: Session(path))
+    return OnnxGraphs(cast("Any", bundle), "float32", 1, Placement(device))
 
 
 @pytest.mark.parametrize("kind", [Fail, RuntimeException, RuntimeError])

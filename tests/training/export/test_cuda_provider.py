@@ -66,7 +66,7 @@ def test_narrow_graphs_decode(one: Exported, tmp_path: Path) -> None:
 @pytest.mark.skipif("CUDAExecutionProvider" not in ort.get_available_providers(), reason="built without CUDA")
 def test_a_gpu_finds_what_the_cpu_finds(exported: Exported) -> None:
     found, expected = (
-        decoded(exported, OnnxGraphs(exported.bundle, "float32", 1, where)) for where in ("cuda:0", "cpu")
+        decoded(exported, OnnxGraphs(exported.bundle, "float32", 1, Placement(where))) for where in ("cuda:0", "cpu")
     )
     for one, other in zip(found, expected, strict=True):
         assert [h.tokens for h in one] == [h.tokens for h in other]  # type: ignore[union-attr]

@@ -145,13 +145,13 @@ def test_the_service_opens_at_once_what_it_searches_with(
 ) -> None:
     """The graphs over the whole vocabulary take memory, and wait until they are asked for."""
     opened: list[str] = []
-    open_there = runtime._open
+    open_session = runtime.open_session
 
-    def note(path: Path, threads: int, device: runtime.Device) -> Any:
+    def note(path: Path, threads: int, operators: Path | None) -> Any:
         opened.append(path.stem)
-        return open_there(path, threads, device)
+        return open_session(path, threads, operators)
 
-    monkeypatch.setattr(runtime, "_open", note)
+    monkeypatch.setattr(runtime, "open_session", note)
     RuntimeGraphs(one.bundle, "int8", 1)
     assert opened == ["encode", "step"]
     shutil.copytree(one.bundle.path, tmp_path / "listed", ignore=shutil.ignore_patterns("torchscript"))

@@ -1,7 +1,7 @@
 """Graphs of a bundle with our own operators in the place of what they compute, as they are opened; files stay.
 
-Each pattern below is what :mod:`training.export` writes for one thing. Whatever is not found stays as it is, so that any
-graph runs, with or without the operators (``src/kernels.h`` says what they compute).
+Each pattern below is what :mod:`training.export` writes for one thing. Whatever is not found stays as it is, so that
+any graph runs, with or without the operators (``src/kernels.h`` says what they compute).
 
 Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, H heads, E width of a head, S source positions,
 P pool slots.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,7 @@ class Graph:
         """Put an operator where ``last`` stands; what else made its outputs is gone, and finish drops what fed that."""
         new = helper.make_node(kind, list(inputs), list(outputs), domain=DOMAIN, **settings)
         gone = {id(self.makers[name]) for name in outputs}
-        self.nodes = [
-            new if node is last else node for node in self.nodes if node is last or id(node) not in gone
-        ]
+        self.nodes = [new if node is last else node for node in self.nodes if node is last or id(node) not in gone]
         self._index()
 
     def finish(self) -> None:
@@ -115,16 +114,17 @@ def fuse(model: onnx.ModelProto, folder: Path) -> Counter[str]:
     Returns:
         How many of each operator it has now.
     """
-    graph, found = Graph(model, folder), Counter[str]()
-    for kind, begin, pattern in PATTERNS:
+    values = (*model.graph.input, *model.graph.output)
+    if any(value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16 for value in values):
+        return Counter()  # graphs for a GPU; the operators read float32
+    graph = Graph(model, folder)
+    for begin, pattern in PATTERNS:
         for node in [node for node in graph.nodes if node.op_type == begin]:
-            try:
+            with suppress(NoMatch):
                 pattern(graph, node)
-            except NoMatch:
-                continue
-            found[kind] += 1
-    if _end_of_step(graph):
-        found["BestContinuations"] += 1
+    with suppress(NoMatch):
+        _end_of_step(graph)
+    found = Counter(node.op_type for node in graph.nodes if node.domain == DOMAIN)
     if found:
         graph.finish()
     return found
@@ -232,8 +232,29 @@ def _history_attention(graph: Graph, softmax: Node) -> None:
     last = graph.read_by(graph.read_by(turned.output[0], "Reshape").output[0], "Add")
     if own_context.output[0] not in last.input:
         raise NoMatch
-    inputs = [asked, sides[0], own_context.input[1], keys, past_context.input[1], history]
-    graph.replace(last, "HistoryAttention", inputs, last.output, scale=scale)
+    key, value, values = sides[0], own_context.input[1], past_context.input[1]
+    try:
+        packed, appended = _side_by_side(graph, asked, key, value)
+    except NoMatch:
+        inputs = [asked, key, value, keys, values, history]
+        return graph.replace(last, "HistoryAttention", inputs, last.output, scale=scale)
+    outputs = [*last.output, *appended]
+    return graph.replace(last, "PackedHistoryAttention", [packed, keys, values, history], outputs, scale=scale)
+
+
+def _side_by_side(graph: Graph, *parts: str) -> tuple[str, list[str]]:
+    """What one product gives as query, key and value, and what keys and values are called for the pools."""
+    cut = [graph.made_by(graph.made_by(part, "Reshape").input[0], "Split") for part in parts]
+    split = cut[0]
+    thirds = [graph.makers[part].input[0] for part in parts] == list(split.output)
+    if any(node is not split for node in cut) or not thirds or _setting(split, "axis", 0) not in (-1, 2):
+        raise NoMatch
+    if len(split.input) != 1:
+        raise NoMatch
+    appended = [reader.output[0] for part in parts[1:] for reader in graph.readers(part, "Squeeze")]
+    if len(appended) != 2:
+        raise NoMatch
+    return str(split.input[0]), appended
 
 
 def _quantised(graph: Graph, node: Node) -> Mapping[str, Any]:
@@ -279,25 +300,23 @@ def _quantised_norm(graph: Graph, norm: Node) -> None:
     graph.replace(levels, "QuantiseNormed", norm.input, levels.output, **settings)
 
 
-PATTERNS: tuple[tuple[str, str, Callable[[Graph, Node], None]], ...] = (
-    ("SourceAttention", "Softmax", _source_attention),
-    ("HistoryAttention", "Softmax", _history_attention),
-    ("QuantiseRows", "Abs", _quantised_rows),
-    ("Gate", "Split", _gate),
-    ("QuantiseNormed", "LayerNormalization", _quantised_norm),
+PATTERNS: tuple[tuple[str, Callable[[Graph, Node], None]], ...] = (
+    ("Softmax", _source_attention),
+    ("Softmax", _history_attention),
+    ("Abs", _quantised_rows),
+    ("Split", _gate),
+    ("LayerNormalization", _quantised_norm),
 )
-"""Each operator, the kind of node that its pattern is looked for from, and what puts it there."""
+"""The kind of node that a pattern is looked for from, and what puts an operator there."""
 
 _SEARCHED = ("scores", "tokens", "parents", "logsumexp")
 
 
-def _end_of_step(graph: Graph) -> bool:
+def _end_of_step(graph: Graph) -> None:
     """From logits to the best continuations, whatever nodes that is; not over a shortlist."""
-    if not {*_SEARCHED} <= graph.makers.keys() or "logits" not in graph.makers or "entries" in graph.inputs:
-        return False
-    sentences = next((name for name in graph.inputs if name.startswith("memory.")), "")
-    inputs = ["logits", "score", "banned", "forced", "count", sentences]
+    if not {"logits", *_SEARCHED} <= graph.makers.keys() or "entries" in graph.inputs:
+        raise NoMatch
+    sentences = next(name for name in graph.inputs if name.startswith("memory."))
     last = graph.makers["parents"]
     graph.nodes = [*(node for node in graph.nodes if node is not last), last]
-    graph.replace(last, "BestContinuations", inputs, _SEARCHED)
-    return True
+    graph.replace(last, "BestContinuations", ["logits", "score", "banned", "forced", "count", sentences], _SEARCHED)

@@ -1,0 +1,239 @@
+// The kernels of every instruction set that this processor runs against plain loops in double, on random sizes: built
+// with the sanitizers by test_kernels.py. Prints the first difference and ends with 1, or says what was tried.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "kernels.h"
+
+namespace {
+
+using Floats = std::vector<float>;
+using Ids = std::vector<int64_t>;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+std::mt19937 generator(1);
+
+int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(generator); }
+
+Floats normal(int64_t count, float deviation = 1.0f) {
+  std::normal_distribution<float> distribution(0.0f, deviation);
+  Floats drawn(count);
+  for (float& x : drawn) x = distribution(generator);
+  return drawn;
+}
+
+// An additive mask that lets at least the first position through where it must.
+Floats mask(int64_t rows, int64_t positions, bool first) {
+  Floats drawn(rows * positions);
+  for (int64_t i = 0; i < rows * positions; ++i) {
+    drawn[i] = between(0, 2) || (first && i % positions == 0) ? (between(0, 9) ? 0.0f : -0.5f) : -kInfinity;
+  }
+  return drawn;
+}
+
+void require(bool true_, const char* kernels, const char* what, double found = 0, double expected = 0) {
+  if (true_) return;
+  std::printf("%s: %s: %g instead of %g\n", kernels, what, found, expected);
+  std::exit(1);
+}
+
+void near(const Floats& found, const std::vector<double>& expected, double tolerance, const char* name, const char* of) {
+  require(found.size() == expected.size(), name, of);
+  for (size_t i = 0; i < found.size(); ++i) {
+    require(std::abs(found[i] - expected[i]) <= tolerance * (1 + std::abs(expected[i])), name, of, found[i], expected[i]);
+  }
+}
+
+// softmax(logits) times values, each of so many features.
+std::vector<double> attended(const std::vector<double>& logits, const std::vector<const float*>& values, int64_t width) {
+  std::vector<double> context(width, 0.0);
+  const double most = logits.empty() ? 0.0 : *std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit - most);
+  for (size_t j = 0; j < logits.size(); ++j) {
+    for (int64_t e = 0; e < width; ++e) context[e] += std::exp(logits[j] - most) / total * values[j][e];
+  }
+  return context;
+}
+
+double product(const float* a, const float* b, int64_t width) {
+  return std::inner_product(a, a + width, b, 0.0);
+}
+
+void attention(const tandem::Kernels& k) {
+  const int64_t B = between(1, 3), K = between(1, 5), H = between(1, 3), S = between(1, 40), E = between(1, 70);
+  const int64_t F = between(1, 70), gap = between(0, 3);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(E));
+  const bool source = between(0, 1);
+  const int64_t V = source ? F : E;
+  const tandem::Attention a = {B, K, H, S, E, V, scale, H * E + gap};
+  const int64_t stride = source ? H * E : a.stride;
+  const Floats query = normal(B * K * stride), key = normal(B * K * stride), value = normal(B * K * stride);
+  const Floats keys = normal(B * H * S * E), values = normal(B * H * S * V);
+  const Floats added = source ? mask(B, S, true) : mask(B * K, S, false);
+  Floats found(B * K * H * V);
+  if (source) {
+    k.source_attention(a, query.data(), keys.data(), values.data(), added.data(), found.data());
+  } else {
+    k.history_attention(a, query.data(), key.data(), value.data(), keys.data(), values.data(), added.data(),
+                        found.data());
+  }
+  std::vector<double> expected;
+  for (int64_t row = 0; row < B * K; ++row) {
+    const int64_t b = row / K;
+    const float* own_mask = added.data() + (source ? b : row) * S;
+    for (int64_t h = 0; h < H; ++h) {
+      const float* q = query.data() + row * stride + h * E;
+      std::vector<double> logits;
+      std::vector<const float*> chosen;
+      for (int64_t s = 0; s < S; ++s) {
+        if (own_mask[s] == -kInfinity) continue;
+        logits.push_back(product(q, keys.data() + ((b * H + h) * S + s) * E, E) * scale + own_mask[s]);
+        chosen.push_back(values.data() + ((b * H + h) * S + s) * V);
+      }
+      if (!source) {
+        logits.push_back(product(q, key.data() + row * stride + h * E, E) * scale);
+        chosen.push_back(value.data() + row * stride + h * E);
+      }
+      for (const double x : attended(logits, chosen, V)) expected.push_back(x);
+    }
+  }
+  near(found, expected, 2e-5, k.name, source ? "source_attention" : "history_attention");
+}
+
+struct Continuation {
+  float score;
+  int64_t token, parent;
+};
+
+void search(const tandem::Kernels& k) {
+  const int64_t B = between(1, 3), K = between(1, 5), V = between(1, 900), C = between(1, std::min<int64_t>(12, K * V));
+  const int64_t J = between(0, 3) ? between(0, 4) : between(0, 2 * V);
+  const int64_t R = B * K;
+  Floats logits = normal(R * V, 3.0f);
+  if (between(0, 1)) {  // many that are equal
+    for (float& x : logits) x = std::round(x);
+  }
+  if (between(0, 4) == 0) logits[between(0, R * V - 1)] = -kInfinity;
+  const Floats score = normal(R, 5.0f);
+  Ids banned(R * J), forced(R, -1);
+  for (int64_t& one : banned) one = between(0, V);  // V bans nothing
+  if (between(0, 3) == 0) forced[between(0, R - 1)] = between(0, V - 1);
+  Floats scores(B * C), lse(R);
+  Ids tokens(B * C), parents(B * C);
+  k.best_continuations({B, K, V, C, J}, logits.data(), score.data(), banned.data(), forced.data(), scores.data(),
+                       tokens.data(), parents.data(), lse.data());
+  std::vector<double> total(R);
+  for (int64_t row = 0; row < R; ++row) {
+    double sum = 0;
+    for (int64_t v = 0; v < V; ++v) sum += std::exp(static_cast<double>(logits[row * V + v]));
+    total[row] = std::log(sum);
+  }
+  near(lse, total, 2e-6, k.name, "log-sum-exp");
+  for (int64_t b = 0; b < B; ++b) {
+    std::vector<Continuation> all;
+    for (int64_t row = b * K; row < (b + 1) * K; ++row) {
+      std::vector<Continuation> own;
+      for (int64_t v = 0; v < V; ++v) {
+        const bool ban = std::count(banned.begin() + row * J, banned.begin() + (row + 1) * J, v) > 0;
+        if (forced[row] >= 0 ? v == forced[row] : !ban) own.push_back({logits[row * V + v], v, row - b * K});
+      }
+      std::stable_sort(own.begin(), own.end(), [](auto& x, auto& y) { return x.score > y.score; });
+      own.resize(std::min<size_t>(own.size(), C));
+      for (Continuation& one : own) one.score = (one.score - lse[row]) + score[row];
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    std::stable_sort(all.begin(), all.end(), [](auto& x, auto& y) { return x.score > y.score; });
+    for (int64_t c = 0; c < C; ++c) {
+      const int64_t at = b * C + c;
+      if (c >= static_cast<int64_t>(all.size()) || all[c].score == -kInfinity) {
+        require(scores[at] == -kInfinity && tokens[at] >= 0 && tokens[at] < V, k.name, "what is not there", scores[at]);
+        continue;
+      }
+      require(scores[at] == all[c].score, k.name, "score", scores[at], all[c].score);
+      require(tokens[at] == all[c].token, k.name, "token", tokens[at], all[c].token);
+      require(parents[at] == all[c].parent, k.name, "parent", parents[at], all[c].parent);
+    }
+  }
+}
+
+// What is no number anywhere in a row shows in its log-sum-exp, which search looks at.
+void not_finite(const tandem::Kernels& k) {
+  const int64_t V = between(1, 300);
+  Floats logits = normal(V), score = {0.0f}, scores(1), lse(1);
+  logits[between(0, V - 1)] = between(0, 1) ? kInfinity : std::nanf("");
+  Ids forced = {-1}, tokens(1), parents(1);
+  k.best_continuations({1, 1, V, 1, 0}, logits.data(), score.data(), nullptr, forced.data(), scores.data(),
+                       tokens.data(), parents.data(), lse.data());
+  require(!std::isfinite(lse[0]), k.name, "log-sum-exp of what is not finite", lse[0]);
+}
+
+uint8_t level(float x, float scale, int32_t zero) {
+  return static_cast<uint8_t>(std::clamp(std::nearbyint(x / scale) + static_cast<float>(zero), 0.0f, 255.0f));
+}
+
+void bytes(const tandem::Kernels& k) {
+  const int64_t rows = between(1, 4), features = between(1, 150);
+  Floats x = normal(rows * features, 2.0f);
+  if (between(0, 3) == 0) std::fill(x.begin(), x.begin() + features, 0.0f);
+  std::vector<uint8_t> found(x.size());
+  Floats largest(rows);
+  const int32_t zero = between(0, 1) ? 128 : 0;
+  k.quantise_rows(rows, features, 1e-30f, 1.0f / 127, zero, x.data(), found.data(), largest.data());
+  for (int64_t row = 0; row < rows; ++row) {
+    float most = 1e-30f;
+    for (int64_t i = 0; i < features; ++i) most = std::max(most, std::abs(x[row * features + i]));
+    require(largest[row] == most, k.name, "largest magnitude", largest[row], most);
+    for (int64_t i = 0; i < features; ++i) {
+      const float unit = x[row * features + i] / most;
+      const uint8_t expected = level(unit, 1.0f / 127, zero), got = found[row * features + i];
+      require(got == expected, k.name, "level of a row", got, expected);
+    }
+  }
+
+  const Floats gain = normal(features), bias = normal(features);
+  k.quantise_normed(rows, features, 1e-5f, 0.03f, 100, gain.data(), bias.data(), x.data(), found.data());
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* own = x.data() + row * features;
+    const double mean = std::accumulate(own, own + features, 0.0) / features;
+    double variance = 0;
+    for (int64_t i = 0; i < features; ++i) variance += (own[i] - mean) * (own[i] - mean) / features;
+    for (int64_t i = 0; i < features; ++i) {
+      const double normed = (own[i] - mean) / std::sqrt(variance + 1e-5) * gain[i] + bias[i];
+      const double expected = std::clamp(normed / 0.03 + 100, 0.0, 255.0), got = found[row * features + i];
+      require(std::abs(got - expected) <= 0.501, k.name, "level of a normed row", got, expected);
+    }
+  }
+
+  const int64_t half = features;
+  Floats wide = normal(rows * 2 * half, 30.0f), gated(rows * half);
+  std::vector<double> expected;
+  k.gate(rows, half, wide.data(), gated.data());
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* own = wide.data() + row * 2 * half;
+    for (int64_t i = 0; i < half; ++i) expected.push_back(own[i] / (1 + std::exp(-static_cast<double>(own[half + i]))));
+  }
+  near(gated, expected, 1e-5, k.name, "gate");
+}
+
+}  // namespace
+
+int main() {
+  int names = 0;
+  for (const tandem::Kernels* const* one = tandem::runnable(); *one; ++one, ++names) {
+    for (int turn = 0; turn < 400; ++turn) {
+      attention(**one);
+      search(**one);
+      not_finite(**one);
+      bytes(**one);
+    }
+    std::printf("%s\n", (*one)->name);
+  }
+  require(tandem::choose("kernels_plain") && !tandem::choose("none"), "targets", "choice");
+  return names ? 0 : 1;
+}
