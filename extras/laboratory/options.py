@@ -31,10 +31,15 @@ class DecodeOptions(Measurement):
     The work is made of sentences with a fixed distribution of lengths, each batch decoded to its mean source length,
     so that the speed does not depend on the weights; and, where it is given, of real text that stops by itself.
 
-    Example: tandem bench decode --bundle bundles/de-fr-en --batch-sizes 1,32,64 --peers ctranslate2 --json
+    Examples: tandem bench decode --bundle bundles/de-fr-en --batch-sizes 1,32,64 --peers ctranslate2 --json
+    |    tandem bench decode --random opus-mt --vocabulary 24000 --batch-sizes 1,8,32
     """
 
-    bundle: BundleOption
+    bundle: Annotated[Path | None, Option(help="Bundle folder, such as bundles/de-fr-en.")] = None
+    random: Annotated[
+        str, Option(metavar="SHAPE", help="A Transformer with random weights, for all systems: small or opus-mt.")
+    ] = ""
+    vocabulary: Annotated[int, Option(min=100, max=400_000, help="Types of --random, on either side.")] = 10_000
     batch_sizes: Annotated[str, Option(help="Sentences of a batch; 1 = one sentence alone, one thread.")] = "1,32,64"
     workers: CoreWorkers = 0
     beam_size: Beam = 5

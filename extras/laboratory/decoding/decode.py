@@ -20,6 +20,7 @@ from tandem.extras.laboratory.options import LARGEST_BATCH, PEERS, DecodeOptions
 from tandem.extras.laboratory.workload import check_one_text, texts
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
+from tandem.models.native.library import library
 from tandem.service.telemetry.cgroups import usable_cores
 
 _TITLES = {
@@ -80,7 +81,7 @@ def entrants(
         if find_spec("ctranslate2") is None:
             left_out["ctranslate2"] = "not installed: install tandem with its extra [bench]"
         else:
-            taking_part += _ctranslate2(bundle, None, options, workers, stack)
+            taking_part += _ctranslate2(bundle, bundle if options.random else None, options, workers, stack, "forced")
             if options.source and options.ct2_from:
                 taking_part += _trained(bundle, options.ct2_from, options, workers, stack)
             elif options.source:
@@ -89,11 +90,15 @@ def entrants(
 
 
 def _tandem(bundle: Bundle, options: DecodeOptions, workers: int, kinds: tuple[Kind, ...]) -> Iterator[Entrant]:
-    """With the whole vocabulary, and with the shortlist where that is asked for or simply there."""
+    """With the whole vocabulary, and with the shortlist where that is asked for or simply there.
+
+    Each as it is, and with our own operators where they are built.
+    """
     has = bundle.shortlist is not None and SHORTLIST_GRAPH in bundle.graph_specs(options.precision)
     for shortlist in (False, True) if options.shortlist or (options.shortlist is None and has) else (False,):
-        label = Label(TANDEM, bundle.manifest.name, options.precision, shortlist)
-        yield Entrant(label, partial(Tandem.open, label, bundle.path, options.beam_size, workers), kinds)
+        for native in (False, True) if library() else (False,):
+            label = Label(TANDEM, bundle.manifest.name, options.precision, shortlist, native)
+            yield Entrant(label, partial(Tandem.open, label, bundle.path, options.beam_size, workers), kinds)
 
 
 def _trained(bundle: Bundle, path: Path, options: DecodeOptions, workers: int, stack: ExitStack) -> Iterator[Entrant]:
@@ -102,13 +107,13 @@ def _trained(bundle: Bundle, path: Path, options: DecodeOptions, workers: int, s
     check_one_text(trained)
     if trained.path.resolve() != bundle.path.resolve():
         yield from _tandem(trained, replace(options, shortlist=False), workers, ("text",))
-    yield from _ctranslate2(trained, trained, options, workers, stack)
+    yield from _ctranslate2(trained, trained, options, workers, stack, "text")
 
 
 def _ctranslate2(
-    bundle: Bundle, trained: Bundle | None, options: DecodeOptions, workers: int, stack: ExitStack
+    bundle: Bundle, same: Bundle | None, options: DecodeOptions, workers: int, stack: ExitStack, kind: Kind
 ) -> Iterator[Entrant]:
-    """With the weights of a bundle on real text, else with random ones, behind a bundle's vocabularies."""
+    """With the same weights as a bundle, else with random ones, behind a bundle's vocabularies."""
     from tandem.extras.laboratory.decoding import conversion
     from tandem.extras.laboratory.decoding.ctranslate2 import Ct2
     from tandem.extras.laboratory.workload import TransformerSize
@@ -117,15 +122,15 @@ def _ctranslate2(
     random = f"random Transformer {size.layers}+{size.layers}, d={size.width}, f={size.hidden}, V={types}"
     for precision in names(options.peer_precisions, "--peer-precisions", ("int8", "float32")):
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="tandem-bench-")))
-        if trained is None:
+        if same is None:
             pieces = (conversion.random_tokens(types),) * 2
             conversion.write_random(folder, size, types, precision)
         else:
-            pieces = (conversion.pieces(trained.source_vocabularies[0]), conversion.pieces(trained.target_vocabulary))
-            conversion.write_bundle_model(folder, trained, precision)
-        label = Label("ctranslate2", random if trained is None else trained.manifest.name, precision)
+            pieces = (conversion.pieces(same.source_vocabularies[0]), conversion.pieces(same.target_vocabulary))
+            conversion.write_bundle_model(folder, same, precision)
+        label = Label("ctranslate2", random if same is None else same.manifest.name, precision)
         opening = partial(Ct2, label, folder, pieces, bundle.path, options.beam_size, workers)
-        yield Entrant(label, opening, ("forced",) if trained is None else ("text",))
+        yield Entrant(label, opening, (kind,))
 
 
 def measure(options: DecodeOptions) -> dict[str, Any]:
@@ -139,11 +144,10 @@ def measure(options: DecodeOptions) -> dict[str, Any]:
         if value is not None and options.source is None:
             raise ConfigError(f"{option} is for real text: give it with --source FILE")
     sizes = numbers(options.batch_sizes, "--batch-sizes", LARGEST_BATCH)
-    bundle = Bundle.load(options.bundle)
-    check_one_text(bundle)
     workers = options.workers or usable_cores()
-    workloads = _workloads(bundle, options)
     with ExitStack() as stack:
+        bundle = _bundle(options, stack)
+        workloads = _workloads(bundle, options)
         taking_part, left_out = entrants(bundle, options, workers, stack)
         opened = [(entrant, entrant.open()) for entrant in taking_part]
         for _, system in opened:
@@ -180,6 +184,24 @@ def measure(options: DecodeOptions) -> dict[str, Any]:
         "rows": rows,
         "left_out": left_out,
     }
+
+
+def _bundle(options: DecodeOptions, stack: ExitStack) -> Bundle:
+    """What is measured: a bundle, or random weights on disk for as long as ``stack`` is open."""
+    if (options.bundle is None) is (options.random == ""):
+        raise ConfigError("name what is measured: --bundle FOLDER, or --random SHAPE")
+    if options.bundle is not None:
+        bundle = Bundle.load(options.bundle)
+        check_one_text(bundle)
+        return bundle
+    from tandem.extras.laboratory.decoding.random_bundle import SHAPES, write_random_bundle
+
+    if options.random not in SHAPES:
+        raise ConfigError(f"--random must be one of {', '.join(SHAPES)}, but is {options.random!r}")
+    if options.source is not None:
+        raise ConfigError("--random says nothing of real text: leave out --source")
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="tandem-bench-")))
+    return write_random_bundle(folder / "random", options.random, options.vocabulary)
 
 
 def _workloads(bundle: Bundle, options: DecodeOptions) -> list[Workload]:
@@ -276,4 +298,4 @@ def name_of(row: Mapping[str, Any]) -> str:
 
 
 def _system(row: Mapping[str, Any]) -> str:
-    return " ".join([row["system"], row["precision"], *(["shortlist"] if row["shortlist"] else [])])
+    return str(Label(row["system"], row["model"], row["precision"], row["shortlist"], row["native"]))

@@ -171,6 +171,7 @@ def row_of(measured: MeasuredCase, beam_size: int) -> dict[str, Any]:
         "beam": beam_size,
         "precision": label.precision,
         "shortlist": label.shortlist,
+        "native": label.native,
         "workload": case.workload.kind,
         "sentences": count,
         "target_tokens": tokens,

@@ -28,15 +28,18 @@ class Label:
         model: the bundle's name, or the size of a random model.
         precision: "int8" or "float32".
         shortlist: whether the output layer is cut to the words that the source makes likely.
+        native: whether our own operators are used (models/native).
     """
 
     system: str
     model: str
     precision: str
     shortlist: bool = False
+    native: bool = False
 
     def __str__(self) -> str:
-        return " ".join((self.system, self.precision, *(["shortlist"] if self.shortlist else [])))
+        further = [name for name in ("native", "shortlist") if getattr(self, name)]
+        return " ".join((self.system, self.precision, *further))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

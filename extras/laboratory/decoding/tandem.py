@@ -18,7 +18,7 @@ from tandem.models.search import Graphs, Hypothesis, SearchOptions
 from tandem.models.search.offline import Failed, OfflineDecoder
 from tandem.models.translation.rendering import Renderer
 from tandem.models.translation.translator import encode_lines
-from tandem.service.runtimes import open_graphs
+from tandem.service.runtimes import Placement, open_graphs
 
 SHORTLIST_GRAPH = "step_shortlist"
 _UNBOUNDED = 10**9  # a batch is what the task says, however many tokens it has
@@ -56,7 +56,8 @@ class Tandem:
         """Load a bundle's ONNX graphs; but for the beam, the search is the bundle's own."""
         bundle = Bundle.load(path)
         options = replace(bundle.manifest.decoding, beam_size=beam_size, n_best=1)
-        return cls(bundle, open_graphs(bundle, "onnx", label.precision, 1), options, workers, label)
+        graphs = open_graphs(bundle, "onnx", label.precision, 1, Placement(native=label.native))
+        return cls(bundle, graphs, options, workers, label)
 
     def tokenise(self, texts: Sequence[str]) -> list[Ids]:
         """Ids of every text, EOS last, cut at the bundle's limit."""

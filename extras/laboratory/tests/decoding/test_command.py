@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +32,8 @@ from tests.shipped import SHIPPED
 __all__ = ["one_thread", "seeded"]
 
 KEYS = {
-    *("system", "model", "threads", "batch", "beam", "precision", "shortlist", "workload", "sentences", "passes"),
+    *("system", "model", "threads", "batch", "beam", "precision", "shortlist", "native", "workload"),
+    *("sentences", "passes"),
     *("target_tokens", "sentences_per_s", "tokens_per_s", "decode_sentences_per_s", "p50_ms", "p95_ms", "spread"),
     *("output_hash", "stable", "bleu", "against", "memory_mb"),
 }
@@ -65,6 +67,30 @@ def test_a_bundles_shortlist_has_rows_of_its_own(listed: Path) -> None:
     assert [(row["shortlist"], row["target_tokens"]) for row in rows] == [
         (kind, rows[0]["target_tokens"]) for kind in (False, True)
     ]
+
+
+@pytest.mark.slow  # twelve layers are exported
+@pytest.mark.usefixtures("no_memory")
+def test_random_weights_are_measured_at_any_size() -> None:
+    sizes: dict[str, Any] = {"batch_sizes": "2", "sentences": 4, "passes": 1, "peers": ""}
+    (row,) = measure(DecodeOptions(random="small", vocabulary=300, workers=1, beam_size=2, **sizes))["rows"]
+    assert (row["model"], row["native"]) == ("random-small-300", False)
+    assert (row["sentences"], row["stable"]) == (4, True)
+    assert row["target_tokens"] > 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({}, "--bundle FOLDER, or --random SHAPE"),
+        ({"bundle": SHIPPED, "random": "small"}, "--bundle FOLDER, or --random SHAPE"),
+        ({"random": "large"}, "one of small, opus-mt, but is 'large'"),
+        ({"random": "small", "source": Path("a")}, "leave out --source"),
+    ],
+)
+def test_what_is_measured_is_named_once(asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        measure(DecodeOptions(**asked))
 
 
 def test_rows_say_what_was_measured(result: dict[str, Any]) -> None:
