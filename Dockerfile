@@ -27,14 +27,19 @@ COPY deploy/docker/slim.py deploy/docker/
 RUN python deploy/docker/slim.py /opt/loadtest
 
 
-FROM builder AS service-packages
+FROM builder AS compiler
+COPY deploy/docker/native /usr/local/bin/
+RUN native tools
+
+
+FROM compiler AS service-packages
 ARG VARIANT
 ARG TARGETARCH
 RUN if [ "$VARIANT-$TARGETARCH" = gpu-arm64 ]; then \
         echo "The GPU image is for linux/amd64 only: build VARIANT=cpu for linux/arm64." >&2; exit 1; \
     fi
 COPY requirements/image-${VARIANT}.txt requirements/
-# Wheels, each with the hash of the lock; srt alone, which is plain Python, has none. Nothing needs a compiler.
+# Wheels, each with the hash of the lock; srt alone, which is plain Python, has none. None needs a compiler.
 RUN --mount=type=cache,target=/root/.cache/pip --mount=type=secret,id=pip,target=/root/.config/pip/pip.conf \
     python -m venv --without-pip /opt/tandem \
     && pip --python /opt/tandem/bin/python install --require-hashes --only-binary :all: --no-binary srt \
@@ -50,7 +55,8 @@ COPY extras extras
 RUN pip --python /opt/tandem/bin/python install --no-deps --no-index --no-build-isolation --no-cache-dir . \
     && pip --python /opt/tandem/bin/python uninstall --yes --quiet \
         hatchling editables pathspec pluggy tomlkit trove-classifiers \
-    && python deploy/docker/slim.py /opt/tandem
+    && python deploy/docker/slim.py /opt/tandem \
+    && native build /opt/tandem/bin/python
 
 
 # --- what both images have: a user without rights, and a program that asks the service whether it is ready ----------

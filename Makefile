@@ -72,6 +72,10 @@ serve: $(SERVE_VENV)/.stamp-package ## serve the shipped bundles (HOST=127.0.0.1
 	@exec $(SERVE_VENV)/bin/tandem serve --host '$(HOST)' --port '$(PORT)' $(ARGS)
 
 .PHONY: install
+.PHONY: native
+native: $(READY) ## build the operators that decode faster on the CPU; needs g++ and ONNX Runtime's C++ header
+	$(VENV)/bin/python -m tandem native $(ARGS)
+
 install: $(READY) ## set up everything, torch included, into .venv
 	@echo "Everything is in $(VENV); the command is $(VENV)/bin/tandem."
 

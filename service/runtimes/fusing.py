@@ -292,11 +292,17 @@ def _gate(graph: Graph, split: Node) -> None:
 
 
 def _quantised_norm(graph: Graph, norm: Node) -> None:
-    """A layer's norm that nothing reads but in bytes."""
-    if len(norm.input) != 3 or _setting(norm, "axis", -1) != -1:
+    """A layer's norm that is read in bytes, and perhaps as it is too."""
+    (normed, *further), readers = norm.output, graph.readers(norm.output[0], "QuantizeLinear")
+    if further or len(readers) != 1 or len(norm.input) != 3 or _setting(norm, "axis", -1) != -1:
         raise NoMatch
-    levels = graph.read_by(norm.output[0], "QuantizeLinear")
+    (levels,) = readers
     settings = {"epsilon": float(_setting(norm, "epsilon", 1e-5)), **_quantised(graph, levels)}
+    try:
+        graph.read_by(normed, "QuantizeLinear")
+    except NoMatch:
+        outputs = [*levels.output, normed]
+        return graph.replace(norm, "QuantiseKeptNorm", norm.input, outputs, **settings)
     graph.replace(levels, "QuantiseNormed", norm.input, levels.output, **settings)
 
 
@@ -313,10 +319,36 @@ _SEARCHED = ("scores", "tokens", "parents", "logsumexp")
 
 
 def _end_of_step(graph: Graph) -> None:
-    """From logits to the best continuations, whatever nodes that is; not over a shortlist."""
-    if not {"logits", *_SEARCHED} <= graph.makers.keys() or "entries" in graph.inputs:
+    """From logits to the best continuations, whatever nodes that is."""
+    if not {*_SEARCHED} <= graph.makers.keys():
+        raise NoMatch
+    last = graph.makers["parents"]
+    inputs, kind, settings = _listed(graph) if "entries" in graph.inputs else _among_all(graph)
+    graph.nodes = [*(node for node in graph.nodes if node is not last), last]
+    graph.replace(last, kind, inputs, _SEARCHED, **settings)
+
+
+def _among_all(graph: Graph) -> tuple[list[str], str, dict[str, Any]]:
+    """models/steps/continuations.py, best_continuations."""
+    if "logits" not in graph.makers:
         raise NoMatch
     sentences = next(name for name in graph.inputs if name.startswith("memory."))
-    last = graph.makers["parents"]
-    graph.nodes = [*(node for node in graph.nodes if node is not last), last]
-    graph.replace(last, "BestContinuations", ["logits", "score", "banned", "forced", "count", sentences], _SEARCHED)
+    return ["logits", "score", "banned", "forced", "count", sentences], "BestContinuations", {}
+
+
+def _listed(graph: Graph) -> tuple[list[str], str, dict[str, Any]]:
+    """models/steps/shortlisted.py, best_listed: from the sum with the lists, and what tokens beyond them count with."""
+    masks = [node.output[0] for node in graph.readers("listed", "Unsqueeze")]
+    powers = graph.readers("listed", "Exp")
+    if len(masks) != 1 or len(powers) != 1:
+        raise NoMatch
+    masked = graph.read_by(masks[0], "Add")
+    by_sentence = next(name for name in masked.input if name != masks[0])
+    logits = graph.made_by(by_sentence, "Reshape").input[0]
+    left = graph.read_by(graph.read_by(powers[0].output[0], "ReduceSum").output[0], "Sub")
+    spread = graph.read_by(graph.read_by(left.output[0], "ReduceLogSum").output[0], "Add")
+    rest = graph.read_by(spread.output[0], "Add")
+    mean = graph.made_by(next(name for name in rest.input if name != spread.output[0]), "Reshape").input[0]
+    settings = {"size": int(graph.number(left.input[0])), "spread": graph.number(spread.input[1])}
+    inputs = [logits, mean, "score", "banned", "forced", "count", "entries", "listed"]
+    return inputs, "BestListed", settings

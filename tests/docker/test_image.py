@@ -51,6 +51,19 @@ def test_there_is_no_compiler(engine: Engine, image: str) -> None:
     assert not found.split()
 
 
+def test_native_operators_load(engine: Engine, image: str) -> None:
+    """Where the build had a compiler and the header, as a build with a network has."""
+    program = (
+        "from tandem.models.native.library import library; from tandem.models.bundle import Bundle;"
+        "from tandem.service.runtimes import open_graphs;"
+        "print(library() is None or open_graphs(Bundle.load('/opt/tandem/bundles/de-fr-en')).fused.keys())"
+    )
+    assert engine.run_image(image, "-c", program, options=PYTHON).stdout.strip() in (
+        "True",
+        "dict_keys(['encode', 'step'])",
+    )
+
+
 def test_cpu_image_has_nothing_of_a_gpu(engine: Engine, image: str) -> None:
     program = "import importlib.metadata as m; print(*(d.metadata['Name'] for d in m.distributions()))"
     names = engine.run_image(image, "-c", program, options=PYTHON).stdout.split()

@@ -224,85 +224,135 @@ bool before(const Candidate& a, const Candidate& b) {
   return a.score > b.score || (a.score == b.score && a.token < b.token);
 }
 
-// What the rows of a call share.
+// What the rows of a call share. A row has so many logits: all of the vocabulary, or those that a sentence lists.
 struct Rows {
   std::vector<float> maxima, ordered, block;
-  std::vector<int64_t> banned;  // of this row, rising
-  std::vector<Candidate> found;
+  std::vector<int64_t> banned;  // places of this row, rising
+  std::vector<Candidate> found, together, ranked;
 
-  explicit Rows(const Search& s) : maxima((s.vocabulary + kBlock - 1) / kBlock), block(kBlock) {}
+  explicit Rows(int64_t most) : maxima((most + kBlock - 1) / kBlock), block(kBlock) {}
 
-  bool is_banned(int64_t token) const { return std::binary_search(banned.begin(), banned.end(), token); }
+  bool is_banned(int64_t place) const { return std::binary_search(banned.begin(), banned.end(), place); }
 
-  // The row's bans; what is banned counts for no block.
-  void ban(const Search& s, const float* x, const int64_t* first) {
-    banned.clear();
-    std::copy_if(first, first + s.bans, std::back_inserter(banned), [&](int64_t token) {
-      return token >= 0 && token < s.vocabulary;  // those beyond fill rows of fewer
-    });
-    std::sort(banned.begin(), banned.end());
+  // What is banned counts for no block.
+  void lower_maxima(const float* x, int64_t count) {
     for (auto one = banned.begin(); one != banned.end();) {
-      const int64_t number = *one / kBlock, start = number * kBlock, here = std::min(kBlock, s.vocabulary - start);
+      const int64_t number = *one / kBlock, start = number * kBlock, here = std::min(kBlock, count - start);
       std::copy(x + start, x + start + here, block.begin());
       for (; one != banned.end() && *one < start + here; ++one) block[*one - start] = -kInfinity;
       maxima[number] = block_maximum(block.data(), here);
     }
   }
-};
 
-// The best logits of a row that are not banned, best first: at most as many as candidates.
-void best_of_row(const Search& s, Rows& rows, const float* x, const int64_t* banned) {
-  rows.ban(s, x, banned);
-  const int64_t blocks = static_cast<int64_t>(rows.maxima.size());
-  float least = -kInfinity;
-  if (s.candidates < blocks) {
-    rows.ordered = rows.maxima;
-    const auto last = rows.ordered.begin() + (s.candidates - 1);
-    std::nth_element(rows.ordered.begin(), last, rows.ordered.end(), std::greater<float>());
-    least = *last;
+  // The best logits that are not banned, best first: at most as many as wanted.
+  void search(const float* x, int64_t count, int64_t wanted) {
+    lower_maxima(x, count);
+    const int64_t blocks = (count + kBlock - 1) / kBlock;
+    float least = -kInfinity;
+    if (wanted < blocks) {
+      ordered.assign(maxima.begin(), maxima.begin() + blocks);
+      std::nth_element(ordered.begin(), ordered.begin() + (wanted - 1), ordered.end(), std::greater<float>());
+      least = ordered[wanted - 1];
+    }
+    found.clear();
+    for (int64_t number = 0; number < blocks; ++number) {
+      if (!(maxima[number] >= least)) continue;
+      const int64_t end = std::min(count, (number + 1) * kBlock);
+      for (int64_t i = number * kBlock; i < end; ++i) {
+        if (x[i] >= least && !is_banned(i)) found.push_back({x[i], i});
+      }
+    }
+    const auto kept = std::min<size_t>(found.size(), wanted);
+    std::partial_sort(found.begin(), found.begin() + kept, found.end(), before);
+    found.resize(kept);
   }
-  rows.found.clear();
-  for (int64_t block = 0; block < blocks; ++block) {
-    if (!(rows.maxima[block] >= least)) continue;
-    const int64_t end = std::min(s.vocabulary, (block + 1) * kBlock);
-    for (int64_t i = block * kBlock; i < end; ++i) {
-      if (x[i] >= least && !rows.is_banned(i)) rows.found.push_back({x[i], i});
+
+  // The best of a sentence's ``together``, which has so many of each row.
+  void rank(int64_t candidates, int64_t sentence, float* scores, int64_t* tokens, int64_t* parents) {
+    ranked.clear();
+    for (size_t i = 0; i < together.size(); ++i) ranked.push_back({together[i].score, static_cast<int64_t>(i)});
+    std::partial_sort(ranked.begin(), ranked.begin() + candidates, ranked.end(), before);
+    for (int64_t c = 0; c < candidates; ++c) {
+      const int64_t place = ranked[c].token, at = sentence * candidates + c;
+      scores[at] = ranked[c].score;
+      tokens[at] = together[place].token;
+      parents[at] = place / candidates;
     }
   }
-  const auto wanted = std::min<size_t>(rows.found.size(), s.candidates);
-  std::partial_sort(rows.found.begin(), rows.found.begin() + wanted, rows.found.end(), before);
-  rows.found.resize(wanted);
-}
+};
 
 void best_continuations(const Search& s, const float* logits, const float* score, const int64_t* banned,
                         const int64_t* forced, float* scores, int64_t* tokens, int64_t* parents, float* lse) {
-  Rows rows(s);
-  std::vector<Candidate> together, ranked;  // of a sentence: the token is a place among ``together``
+  Rows rows(s.vocabulary);
   for (int64_t b = 0; b < s.sentences; ++b) {
-    together.clear();
+    rows.together.clear();
     for (int64_t k = 0; k < s.rows; ++k) {
       const int64_t row = b * s.rows + k;
       const float* x = logits + row * s.vocabulary;
       lse[row] = log_sum_exp(x, s.vocabulary, rows.maxima.data());
-      const auto total = [&](float logit) { return (logit - lse[row]) + score[row]; };
       if (forced[row] >= 0) {
         rows.found.assign(1, {x[forced[row]], forced[row]});
       } else {
-        best_of_row(s, rows, x, banned + row * s.bans);
+        rows.banned.clear();
+        std::copy_if(banned + row * s.bans, banned + (row + 1) * s.bans, std::back_inserter(rows.banned),
+                     [&](int64_t token) { return token >= 0 && token < s.vocabulary; });  // others fill shorter rows up
+        std::sort(rows.banned.begin(), rows.banned.end());
+        rows.search(x, s.vocabulary, s.candidates);
       }
-      for (const Candidate& one : rows.found) together.push_back({total(one.score), one.token});
-      const int64_t filler = forced[row] >= 0 ? forced[row] : 0;
-      together.resize((k + 1) * s.candidates, {-kInfinity, filler});
+      for (const Candidate& one : rows.found) {
+        rows.together.push_back({(one.score - lse[row]) + score[row], one.token});
+      }
+      rows.together.resize((k + 1) * s.candidates, {-kInfinity, forced[row] >= 0 ? forced[row] : 0});
     }
-    ranked.clear();
-    for (size_t i = 0; i < together.size(); ++i) ranked.push_back({together[i].score, static_cast<int64_t>(i)});
-    std::partial_sort(ranked.begin(), ranked.begin() + s.candidates, ranked.end(), before);
-    for (int64_t c = 0; c < s.candidates; ++c) {
-      const int64_t place = ranked[c].token, at = b * s.candidates + c;
-      scores[at] = ranked[c].score;
-      tokens[at] = together[place].token;
-      parents[at] = place / s.candidates;
+    rows.rank(s.candidates, b, scores, tokens, parents);
+  }
+}
+
+void best_listed(const Search& s, int64_t size, float spread, const float* logits, const float* mean,
+                 const float* score, const int64_t* banned, const int64_t* forced, const int64_t* entries,
+                 const float* listed, float* scores, int64_t* tokens, int64_t* parents, float* lse) {
+  Rows rows(s.vocabulary);
+  std::vector<int64_t> own;  // places of the entries that the sentence lists
+  std::vector<float> x;      // a row's logits of those, so that no sum depends on what others list
+  const auto place_of = [&](int64_t entry) {
+    const auto found = std::lower_bound(own.begin(), own.end(), entry);
+    return found != own.end() && *found == entry ? found - own.begin() : -1;
+  };
+  for (int64_t b = 0; b < s.sentences; ++b) {
+    own.clear();
+    for (int64_t w = 0; w < s.vocabulary; ++w) {
+      if (listed[b * s.vocabulary + w] != -kInfinity) own.push_back(w);
     }
+    const int64_t count = static_cast<int64_t>(own.size());
+    const float others = std::log(static_cast<float>(size - count)) + spread;
+    x.resize(count);
+    rows.together.clear();
+    for (int64_t k = 0; k < s.rows; ++k) {
+      const int64_t row = b * s.rows + k;
+      for (int64_t i = 0; i < count; ++i) x[i] = logits[row * s.vocabulary + own[i]];
+      const float rest = mean[row] + others, seen = log_sum_exp(x.data(), count, rows.maxima.data());
+      // Not with std::max, which would hide what is no number.
+      const float most = rest > seen ? rest : seen, less = rest > seen ? seen : rest;
+      lse[row] = less == -kInfinity ? most : most + std::log1p(std::exp(less - most));
+      rows.found.clear();
+      if (forced[row] >= 0) {
+        const int64_t place = place_of(forced[row]);
+        if (place >= 0) rows.found.push_back({x[place], place});
+      } else {
+        rows.banned.clear();
+        for (int64_t j = row * s.bans; j < (row + 1) * s.bans; ++j) {
+          const int64_t place = place_of(banned[j]);
+          if (place >= 0) rows.banned.push_back(place);
+        }
+        std::sort(rows.banned.begin(), rows.banned.end());
+        rows.search(x.data(), count, s.candidates);
+      }
+      for (const Candidate& one : rows.found) {
+        rows.together.push_back({one.score + (score[row] - lse[row]), entries[own[one.token]]});
+      }
+      rows.together.resize((k + 1) * s.candidates, {-kInfinity, entries[0]});
+    }
+    rows.rank(s.candidates, b, scores, tokens, parents);
   }
 }
 
@@ -340,7 +390,7 @@ void gate(int64_t rows, int64_t features, const float* x, float* gated) {
 }
 
 void quantise_normed(int64_t rows, int64_t features, float epsilon, float scale, int32_t zero, const float* gain,
-                     const float* bias, const float* x, uint8_t* levels) {
+                     const float* bias, const float* x, float* normed, uint8_t* levels) {
   const int64_t whole = features / kLanes * kLanes;
   for (int64_t row = 0; row < rows; ++row, x += features, levels += features) {
     Floats total = Floats{}, squares = Floats{};
@@ -355,9 +405,15 @@ void quantise_normed(int64_t rows, int64_t features, float epsilon, float scale,
     rest = 0;
     for (int64_t i = whole; i < features; ++i) rest += (x[i] - mean) * (x[i] - mean);
     const float deviation = std::sqrt((sum(squares) + rest) / static_cast<float>(features) + epsilon);
-    for (int64_t i = 0; i < features; ++i) {
-      levels[i] = level((x[i] - mean) / deviation * gain[i] + bias[i], scale, zero);
+    if (normed == nullptr) {
+      for (int64_t i = 0; i < features; ++i) {
+        levels[i] = level((x[i] - mean) / deviation * gain[i] + bias[i], scale, zero);
+      }
+      continue;
     }
+    for (int64_t i = 0; i < features; ++i) normed[i] = (x[i] - mean) / deviation * gain[i] + bias[i];
+    for (int64_t i = 0; i < features; ++i) levels[i] = level(normed[i], scale, zero);
+    normed += features;
   }
 }
 
@@ -367,5 +423,5 @@ void quantise_normed(int64_t rows, int64_t features, float epsilon, float scale,
 #define TEXT(name) NAMED(name)
 
 extern const tandem::Kernels TARGET;
-const tandem::Kernels TARGET = {TEXT(TARGET), source_attention, history_attention, best_continuations, quantise_rows,
-                                gate,         quantise_normed};
+const tandem::Kernels TARGET = {TEXT(TARGET), source_attention, history_attention, best_continuations,
+                                best_listed,  quantise_rows,    gate,              quantise_normed};

@@ -14,7 +14,7 @@ struct Attention {
 };
 
 struct Search {
-  int64_t sentences, rows, vocabulary, candidates, bans;  // B, K, V, C, J
+  int64_t sentences, rows, vocabulary, candidates, bans;  // B, K, V or W, C, J
 };
 
 struct Kernels {
@@ -34,6 +34,12 @@ struct Kernels {
   void (*best_continuations)(const Search&, const float* logits, const float* score, const int64_t* banned,
                              const int64_t* forced, float* scores, int64_t* tokens, int64_t* parents, float* lse);
 
+  // models/steps/shortlisted.py, best_listed: the same over W entries of which sentences list some, where listed B x W is
+  // not -inf; the others of all ``size`` tokens count with their mean logit R and ``spread`` more.
+  void (*best_listed)(const Search&, int64_t size, float spread, const float* logits, const float* mean,
+                      const float* score, const int64_t* banned, const int64_t* forced, const int64_t* entries,
+                      const float* listed, float* scores, int64_t* tokens, int64_t* parents, float* lse);
+
   // round(x / max |row| / scale) + zero, at most 255, of rows of so many features, and each row's maximum (or least).
   void (*quantise_rows)(int64_t rows, int64_t features, float least, float scale, int32_t zero, const float* x,
                         uint8_t* levels, float* largest);
@@ -41,9 +47,10 @@ struct Kernels {
   // a sigmoid(b) of rows that are a and b side by side, so many features each.
   void (*gate)(int64_t rows, int64_t features, const float* x, float* gated);
 
-  // round(norm(x) / scale) + zero of rows of so many features: layer normalisation with gain and bias.
+  // round(norm(x) / scale) + zero of rows of so many features: layer normalisation with gain and bias. What is normed is
+  // kept where ``normed`` is not null.
   void (*quantise_normed)(int64_t rows, int64_t features, float epsilon, float scale, int32_t zero, const float* gain,
-                          const float* bias, const float* x, uint8_t* levels);
+                          const float* bias, const float* x, float* normed, uint8_t* levels);
 };
 
 // Those in use: the fastest that this processor can run, until others are chosen.

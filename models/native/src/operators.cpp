@@ -4,6 +4,7 @@
 #undef ORT_API_MANUAL_INIT
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <iterator>
 #include <vector>
@@ -196,6 +197,43 @@ struct BestContinuations {
   }
 };
 
+struct BestListed {
+  static constexpr const char* kName = "BestListed";
+  // logits of entries, mean of all, score, banned, forced, count, entries, listed
+  static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat, kInt, kInt, kInt, kInt, kFloat};
+  static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat, kInt, kInt, kFloat};
+  int64_t size;
+  float spread;
+
+  explicit BestListed(Ort::ConstKernelInfo info)
+      : size(info.GetAttribute<int64_t>("size")), spread(info.GetAttribute<float>("spread")) {}
+
+  Ort::Status ComputeV2(OrtKernelContext* given) {
+    Ort::KernelContext context(given);
+    const auto logits = context.GetInput(0), mean = context.GetInput(1), score = context.GetInput(2);
+    const auto banned = context.GetInput(3), forced = context.GetInput(4), count = context.GetInput(5);
+    const auto entries = context.GetInput(6), listed = context.GetInput(7);
+    const Shape shape = shape_of(logits), bans = shape_of(banned), lists = shape_of(listed);
+    if (shape.size() != 2 || bans.size() != 2 || lists.size() != 2 || lists[0] < 1 || shape[0] % lists[0] != 0 ||
+        lists[1] != shape[1] || bans[0] != shape[0] || elements(shape_of(mean)) != shape[0] || shape[1] < 1) {
+      return refused("BestListed: sizes of logits, bans and lists do not fit together");
+    }
+    const int64_t rows = shape[0] / lists[0], wanted = *count.GetTensorData<int64_t>();
+    if (wanted < 1) return refused("BestListed: count must be at least 1");
+    const tandem::Search search = {lists[0], rows, shape[1], std::min(wanted, rows * shape[1]), bans[1]};
+    const int64_t* first_ban = bans[1] ? banned.GetTensorData<int64_t>() : nullptr;
+    const Shape found = {search.sentences, search.candidates};
+    auto scores = context.GetOutput(0, found), tokens = context.GetOutput(1, found);
+    auto parents = context.GetOutput(2, found), total = context.GetOutput(3, Shape{shape[0]});
+    tandem::kernels().best_listed(
+        search, size, spread, logits.GetTensorData<float>(), mean.GetTensorData<float>(), score.GetTensorData<float>(),
+        first_ban, forced.GetTensorData<int64_t>(), entries.GetTensorData<int64_t>(), listed.GetTensorData<float>(),
+        scores.GetTensorMutableData<float>(), tokens.GetTensorMutableData<int64_t>(),
+        parents.GetTensorMutableData<int64_t>(), total.GetTensorMutableData<float>());
+    return Ort::Status(nullptr);
+  }
+};
+
 struct QuantiseRows {
   static constexpr const char* kName = "QuantiseRows";
   static constexpr ONNXTensorElementDataType kInputs[] = {kFloat};
@@ -243,14 +281,21 @@ struct Gate {
   }
 };
 
-struct QuantiseNormed {
-  static constexpr const char* kName = "QuantiseNormed";
+// A layer's norm in bytes; with ``kKept`` also as it is.
+template <bool kKept>
+struct Normed {
+  static constexpr const char* kName = kKept ? "QuantiseKeptNorm" : "QuantiseNormed";
   static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat};
-  static constexpr ONNXTensorElementDataType kOutputs[] = {kByte};
+  static constexpr std::array<ONNXTensorElementDataType, 1 + kKept> kOutputs = [] {
+    std::array<ONNXTensorElementDataType, 1 + kKept> types{};
+    types[0] = kByte;
+    if constexpr (kKept) types[1] = kFloat;
+    return types;
+  }();
   float epsilon, scale;
   int64_t zero;
 
-  explicit QuantiseNormed(Ort::ConstKernelInfo info)
+  explicit Normed(Ort::ConstKernelInfo info)
       : epsilon(info.GetAttribute<float>("epsilon")),
         scale(info.GetAttribute<float>("scale")),
         zero(info.GetAttribute<int64_t>("zero")) {}
@@ -261,12 +306,13 @@ struct QuantiseNormed {
     const Shape shape = shape_of(x);
     if (shape.empty() || shape.back() < 1 || elements(shape_of(gain)) != shape.back() ||
         elements(shape_of(bias)) != shape.back()) {
-      return refused("QuantiseNormed: sizes of rows, gain and bias do not fit together");
+      return refused("Normed: sizes of rows, gain and bias do not fit together");
     }
     auto levels = context.GetOutput(0, shape);
+    float* kept = kKept ? context.GetOutput(kKept, shape).GetTensorMutableData<float>() : nullptr;
     tandem::kernels().quantise_normed(elements(shape) / shape.back(), shape.back(), epsilon, scale,
                                       static_cast<int32_t>(zero), gain.GetTensorData<float>(),
-                                      bias.GetTensorData<float>(), x.GetTensorData<float>(),
+                                      bias.GetTensorData<float>(), x.GetTensorData<float>(), kept,
                                       levels.GetTensorMutableData<uint8_t>());
     return Ort::Status(nullptr);
   }
@@ -300,9 +346,11 @@ EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBa
       made.Add(operator_of<HistoryAttention>());
       made.Add(operator_of<PackedHistoryAttention>());
       made.Add(operator_of<BestContinuations>());
+      made.Add(operator_of<BestListed>());
       made.Add(operator_of<QuantiseRows>());
       made.Add(operator_of<Gate>());
-      made.Add(operator_of<QuantiseNormed>());
+      made.Add(operator_of<Normed<false>>());
+      made.Add(operator_of<Normed<true>>());
       return made;
     }();
     return api->AddCustomOpDomain(options, domain);

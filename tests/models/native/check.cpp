@@ -162,6 +162,54 @@ void search(const tandem::Kernels& k) {
   }
 }
 
+void listed(const tandem::Kernels& k) {
+  const int64_t B = between(1, 3), K = between(1, 5), W = between(1, 700), size = W + between(0, 2000);
+  const int64_t C = between(1, std::min<int64_t>(12, K * W)), J = between(0, 4), R = B * K;
+  const float spread = 0.3f;
+  const Floats logits = normal(R * W, 3.0f), mean = normal(R), score = normal(R, 5.0f);
+  Floats lists(B * W);
+  for (float& x : lists) x = between(0, 2) ? 0.0f : -kInfinity;
+  for (int64_t b = 0; b < B; ++b) lists[b * W] = 0.0f;
+  Ids banned(R * J), forced(R, -1), entries(W);
+  for (int64_t& one : banned) one = between(0, W);  // W bans nothing
+  if (between(0, 3) == 0) forced[between(0, R - 1)] = between(0, W - 1);
+  for (int64_t w = 0; w < W; ++w) entries[w] = 2 * w + 1;
+  Floats scores(B * C), lse(R);
+  Ids tokens(B * C), parents(B * C);
+  k.best_listed({B, K, W, C, J}, size, spread, logits.data(), mean.data(), score.data(), banned.data(), forced.data(),
+                entries.data(), lists.data(), scores.data(), tokens.data(), parents.data(), lse.data());
+  for (int64_t b = 0; b < B; ++b) {
+    const float* own = lists.data() + b * W;
+    std::vector<Continuation> all;
+    for (int64_t row = b * K; row < (b + 1) * K; ++row) {
+      double total = 0, left = size;
+      for (int64_t w = 0; w < W; ++w) {
+        if (own[w] == -kInfinity) continue;
+        total += std::exp(static_cast<double>(logits[row * W + w]));
+        left -= 1;
+      }
+      total = std::log(total + left * std::exp(static_cast<double>(mean[row]) + spread));
+      require(std::abs(lse[row] - total) <= 5e-6 * (1 + std::abs(total)), k.name, "log-sum-exp of a list", lse[row], total);
+      for (int64_t w = 0; w < W; ++w) {
+        const bool ban = std::count(banned.begin() + row * J, banned.begin() + (row + 1) * J, w) > 0;
+        if (own[w] == -kInfinity || (forced[row] >= 0 ? w != forced[row] : ban)) continue;
+        all.push_back({logits[row * W + w] + (score[row] - lse[row]), entries[w], row - b * K});
+      }
+    }
+    std::stable_sort(all.begin(), all.end(), [](auto& x, auto& y) { return x.score > y.score; });
+    for (int64_t c = 0; c < C; ++c) {
+      const int64_t at = b * C + c;
+      if (c >= static_cast<int64_t>(all.size())) {
+        require(scores[at] == -kInfinity, k.name, "what is not listed", scores[at]);
+        continue;
+      }
+      require(scores[at] == all[c].score, k.name, "score of a list", scores[at], all[c].score);
+      require(tokens[at] == all[c].token, k.name, "token of a list", tokens[at], all[c].token);
+      require(parents[at] == all[c].parent, k.name, "parent of a list", parents[at], all[c].parent);
+    }
+  }
+}
+
 // What is no number anywhere in a row shows in its log-sum-exp, which search looks at.
 void not_finite(const tandem::Kernels& k) {
   const int64_t V = between(1, 300);
@@ -197,7 +245,9 @@ void bytes(const tandem::Kernels& k) {
   }
 
   const Floats gain = normal(features), bias = normal(features);
-  k.quantise_normed(rows, features, 1e-5f, 0.03f, 100, gain.data(), bias.data(), x.data(), found.data());
+  Floats kept(between(0, 1) * x.size());
+  k.quantise_normed(rows, features, 1e-5f, 0.03f, 100, gain.data(), bias.data(), x.data(),
+                    kept.empty() ? nullptr : kept.data(), found.data());
   for (int64_t row = 0; row < rows; ++row) {
     const float* own = x.data() + row * features;
     const double mean = std::accumulate(own, own + features, 0.0) / features;
@@ -207,6 +257,9 @@ void bytes(const tandem::Kernels& k) {
       const double normed = (own[i] - mean) / std::sqrt(variance + 1e-5) * gain[i] + bias[i];
       const double expected = std::clamp(normed / 0.03 + 100, 0.0, 255.0), got = found[row * features + i];
       require(std::abs(got - expected) <= 0.501, k.name, "level of a normed row", got, expected);
+      if (kept.empty()) continue;
+      const double whole = kept[row * features + i];
+      require(std::abs(whole - normed) <= 1e-4 * (1 + std::abs(normed)), k.name, "normed row", whole, normed);
     }
   }
 
@@ -229,6 +282,7 @@ int main() {
     for (int turn = 0; turn < 400; ++turn) {
       attention(**one);
       search(**one);
+      listed(**one);
       not_finite(**one);
       bytes(**one);
     }
