@@ -118,6 +118,12 @@ struct Scratch {
   }
 };
 
+// Ask for a row's features before they are read: rows of a pool lie apart, and products of weights go through the
+// caches between one call and the next.
+INLINED void ask_for(const float* features, int64_t width) {
+  for (int64_t e = 0; e < width; e += 16) __builtin_prefetch(features + e);
+}
+
 // The scaled products of a query with the first keys.
 INLINED void weigh(const Attention& a, Scratch& s, const float* query, int64_t count) {
   for (int64_t e = 0; e < a.width; ++e) s.scaled[e] = query[e] * a.scale;
@@ -159,6 +165,7 @@ void history_attention(const Attention& a, const float* query, const float* key,
       seen[k] = s.visible(mask, a.positions, s.positions.data() + at, s.added.data() + at);
     }
     for (int64_t h = 0; h < a.heads; ++h) {
+      const int64_t next = h + 1 < a.heads ? a.positions * a.width : 0;  // to the keys of the head after this
       const float* pool_keys = keys + (b * a.heads + h) * a.positions * a.width;
       const float* pool_values = values + (b * a.heads + h) * a.positions * a.value_width;
       for (int64_t k = 0; k < a.rows; ++k) {
@@ -168,6 +175,8 @@ void history_attention(const Attention& a, const float* query, const float* key,
         for (int64_t j = 0; j < count; ++j) {
           s.keys[j] = pool_keys + slots[j] * a.width;
           s.values[j] = pool_values + slots[j] * a.value_width;
+          ask_for(s.values[j], a.value_width);
+          ask_for(s.keys[j] + next, a.width);
         }
         const int64_t own = (b * a.rows + k) * a.stride;
         s.keys[count] = key + own + h * a.width;
