@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import shutil
@@ -45,7 +46,18 @@ def native(
     Example: tandem native    |    tandem native --include onnxruntime-linux-x64-1.21.0/include
     """
     report(f"{compiler}, for {platform.machine()}")
-    print(build(LIBRARY, include or find_include(), compiler))
+    built = build(LIBRARY, include or find_include(), compiler)
+    print(f"{built}: {kernels_of(built)}")
+
+
+def kernels_of(library: Path) -> str:
+    """Which of its kernels this processor runs, such as ``avx512``. Raises ConfigError where it cannot be loaded."""
+    try:
+        name = ctypes.CDLL(str(library)).TandemKernels
+    except (OSError, AttributeError) as error:
+        raise ConfigError(f"{library} cannot be loaded: {error}") from error
+    name.restype = ctypes.c_char_p
+    return str(name().decode().removeprefix("kernels_"))
 
 
 def find_include() -> Path:
