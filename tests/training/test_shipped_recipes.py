@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -280,6 +280,20 @@ def test_compared_recipes_have_one_budget(folder: str) -> None:
         assert (recipe.data, recipe.decoding) == (recipes[0].data, recipes[0].decoding)
         assert (recipe.training, recipe.optimiser) == (budget.training, budget.optimiser)
         assert recipe.decoding.beam_size == budget.decoding.beam_size
+
+
+@pytest.mark.parametrize("name", ["dpn", "layerwise", "memd"])
+def test_wider_text_trains_the_same_models(name: str) -> None:
+    """Models, search and rates are those of Multi30k's comparison; text, vocabulary and budget are one for all."""
+    wide, small = (
+        load_recipe(RECIPES / f"open-de-en-small/{name}.toml"),
+        load_recipe(RECIPES / f"multi30k-de-en/{name}.toml"),
+    )
+    first = load_recipe(RECIPES / "open-de-en-small" / "dpn.toml")
+    assert (wide.architecture, wide.model, wide.decoding) == (small.architecture, small.model, small.decoding)
+    assert (wide.data, wide.training, wide.optimiser) == (first.data, first.training, first.optimiser)
+    assert wide.optimiser == replace(small.optimiser, warmup=800, cooldown=1000)
+    assert [corpus.name for corpus in wide.data.corpora] == ["tatoeba-de-en", "open-de-en"]
 
 
 def test_vocabulary_sizes_are_the_papers_or_those_aimed_at() -> None:

@@ -12,10 +12,10 @@ import json
 import os
 import statistics
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field
-from itertools import combinations
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, combinations
 from pathlib import Path
 from sys import stderr
 from typing import Any
@@ -33,8 +33,10 @@ from tandem.training.data.corpus import read_parallel
 from tandem.training.data.dataset import side_names, text_path
 from tandem.training.export.exporting import export
 from tandem.training.loop.commands import TrainOptions, prepare, train
+from tandem.training.loop.reporting import read_metrics
 from tandem.training.loop.trainer import Run
-from tandem.training.quality.metrics import task_scores
+from tandem.training.quality.metrics import corpus_metrics
+from tandem.training.quality.significance import Counts
 from tandem.training.recipe import Recipe, load_recipe
 
 RECIPES = Path(training.__file__).parent / "recipes"
@@ -59,8 +61,16 @@ class Family:
 
     def rows(self) -> dict[str, Recipe]:
         """The published recipes by name, the plainest first."""
+        return {path.stem: load_recipe(path) for path in self._paths()}
+
+    def _paths(self) -> list[Path]:
         paths = {path for pattern in self.published for path in RECIPES.glob(pattern)}
-        return {path.stem: load_recipe(path) for path in sorted(paths, key=lambda path: (len(path.stem), path.stem))}
+        return sorted(paths, key=lambda path: (len(path.stem), path.stem))
+
+    def only(self, rows: Collection[str]) -> Family:
+        """The same with no more than these rows."""
+        paths = [path.relative_to(RECIPES).as_posix() for path in self._paths() if path.stem in rows]
+        return replace(self, published=tuple(paths))
 
     def text(self, name: str, published: Recipe, settings: Mapping[str, Any]) -> str:
         """A variant's recipe, as TOML: of strings, numbers, truth values and lists of them JSON is."""
@@ -83,18 +93,31 @@ def measure(options: ClaimsOptions) -> dict[str, Any]:
     """Train, export and score what has no score yet, until a run is interrupted.
 
     Raises:
-        ConfigError: an unknown family, or a folder of another recipe.
+        ConfigError: an unknown family or row, a folder of another recipe, or scores after other numbers of updates.
         CorpusError: the small recipes' corpora are missing.
     """
-    known = families()
-    chosen = {name: known[name] for name in names(options.families, "--families", tuple(known)) or known}
-    complete = all(_made(family, name, options) for name, family in chosen.items())
+    chosen = _chosen(options)
+    if not options.no_train:
+        for name, family in chosen.items():
+            if not _made(family, name, options):
+                break
+    tables = {name: {"small": one.small, **_table(name, one, options)} for name, one in chosen.items()}
     return {
         "environment": environment(options.threads),
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
-        "families": {name: {"small": one.small, **_table(name, one, options)} for name, one in chosen.items()},
-        "complete": complete,
+        "families": tables,
+        "complete": all(len(row["values"]) == options.seeds for one in tables.values() for row in one["rows"]),
     }
+
+
+def _chosen(options: ClaimsOptions) -> dict[str, Family]:
+    """The families that are asked for, with the rows that are; without those that have none of them."""
+    known = families()
+    chosen = {name: known[name] for name in names(options.families, "--families", tuple(known)) or known}
+    rows = tuple(dict.fromkeys(row for family in chosen.values() for row in family.rows()))
+    if not (asked := names(options.rows, "--rows", rows)):
+        return chosen
+    return {name: narrow for name, family in chosen.items() if (narrow := family.only(asked)).published}
 
 
 def _made(family: Family, name: str, options: ClaimsOptions) -> bool:
@@ -102,13 +125,7 @@ def _made(family: Family, name: str, options: ClaimsOptions) -> bool:
     with redirect_stdout(stderr):  # standard output is for the result
         shared = options.runs / Path(family.small).parent  # recipes of a folder have the same data
         for recipe, folder in _runs(family, name, options):
-            kept = _scores(options).get(folder.name)
-            if kept is not None and kept.get("updates") != options.updates:
-                raise ConfigError(
-                    f"{_score_file(options)} has {folder.name} after {kept.get('updates', 'all')} updates, not after"
-                    f" {options.updates or 'all'}: ask for as many, or name another file with --scores"
-                )
-            if kept is None:
+            if _kept(folder.name, options) is None:
                 prepare(RECIPES / family.small, run=shared, corpora=options.corpora)
                 found = _run(recipe, folder, shared / "data", options.threads)
                 if found is None:
@@ -169,6 +186,21 @@ def _keep(name: str, found: Mapping[str, Any], options: ClaimsOptions) -> None:
     unfinished.replace(file)
 
 
+def _kept(name: str, options: ClaimsOptions) -> dict[str, Any] | None:
+    """What a run gave, where it has its score.
+
+    Raises:
+        ConfigError: it was trained for another number of updates.
+    """
+    kept = _scores(options).get(name)
+    if kept is not None and kept.get("updates") != options.updates:
+        raise ConfigError(
+            f"{_score_file(options)} has {name} after {kept.get('updates', 'all')} updates, not after"
+            f" {options.updates or 'all'}: ask for as many, or name another file with --scores"
+        )
+    return None if kept is None else dict(kept)
+
+
 def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str, Any] | None:
     """One run to its score; None if it was interrupted."""
     recipe = load_recipe(recipe_file)
@@ -182,13 +214,31 @@ def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str,
         return None
     export(folder, out=folder / "bundle", force=True)
     bundle = Bundle.load(folder / "bundle")
-    sides = side_names(len(recipe.source_languages))
-    *sources, gold = read_parallel([text_path(data, recipe.data.corpora[0].name, "test", side) for side in sides])
+    *sources, gold = _test_text(recipe, data)
     system = decode_system(recipe.name, bundle, sources, Decoding(threads=threads, segments=True))
-    scores = {
-        score.metric: score.value for score in task_scores(recipe.task, recipe.target_language, system.texts, gold)
+    counts = Counts(corpus_metrics(recipe.task, recipe.target_language), {recipe.name: system.texts}, gold)
+    scores = counts.compare(recipe.name)[recipe.name]
+    return {
+        "scores": {score.metric: score.value for score in scores},
+        "intervals": {score.metric: score.interval for score in scores},
+        "perplexity": _last_perplexity(folder),
+        "tokens_per_second": system.training_speed,
+        "parameters": system.parameters,
+        "seconds": round(progress.seconds),
     }
-    return {"scores": scores, "parameters": system.parameters, "seconds": round(progress.seconds)}
+
+
+def _test_text(recipe: Recipe, data: Path) -> list[list[str]]:
+    """Sources and references of all corpora with a test set, one after another."""
+    sides, tested = side_names(len(recipe.source_languages)), [c for c in recipe.data.corpora if "test" in c.splits]
+    found = [read_parallel([text_path(data, corpus.name, "test", side) for side in sides]) for corpus in tested]
+    return [list(chain.from_iterable(columns)) for columns in zip(*found, strict=True)]
+
+
+def _last_perplexity(folder: Path) -> float:
+    """Of the validation after the last update, whose weights are those that are scored."""
+    lines = [line for line in read_metrics(folder / "metrics.jsonl") if line["group"] == "valid"]
+    return round(float(lines[-1]["perplexity"]), 3)
 
 
 def _table(family: str, one: Family, options: ClaimsOptions) -> dict[str, Any]:
@@ -200,19 +250,29 @@ def _table(family: str, one: Family, options: ClaimsOptions) -> dict[str, Any]:
 
 
 def _row(family: str, name: str, published: Recipe, options: ClaimsOptions) -> dict[str, Any]:
-    runs, scores = [_run_name(family, name, seed) for seed in range(1, options.seeds + 1)], _scores(options)
-    found = [scores[run] for run in runs if run in scores]
+    runs = [_run_name(family, name, seed) for seed in range(1, options.seeds + 1)]
+    found = [kept for run in runs if (kept := _kept(run, options)) is not None]
     values = [one["scores"]["BLEU"] for one in found]
     return {
         "name": name,
         "table": published.published["table"],
         "paper": published.published["bleu"],
+        "paper_perplexity": published.published.get("perplexity"),
         "ours": statistics.mean(values) if values else None,
         "deviation": statistics.stdev(values) if len(values) > 1 else None,
         "values": values,
+        "interval": _mean(one["intervals"]["BLEU"] for one in found if "intervals" in one),
+        "perplexity": _mean(one["perplexity"] for one in found if "perplexity" in one),
+        "tokens_per_second": _mean(one["tokens_per_second"] for one in found if "tokens_per_second" in one),
         "parameters": found[0]["parameters"] if found else None,
         "seconds": sum(one["seconds"] for one in found),
     }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    """Of the runs that have a value: those of earlier versions have scores alone."""
+    found = list(values)
+    return statistics.mean(found) if found else None
 
 
 def show(result: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError
 from tandem.training.data.corpus import read_lines
+from tandem.training.data.dataset import text_path
 from tandem.training.describe import bundle_parameters
 from tandem.training.export.bundle import Shipping
 from tandem.training.loop.commands import train
@@ -42,6 +43,9 @@ ROWS = {
     "convs2s-attention": ["convs2s-ablation", *(f"convs2s-attention{layers}" for layers in _ATTENTION)],
     "multisource-strategies": [*_STRATEGIES, *_SENTINELS],
     "memd-encoders": [f"memd-{name}" for name in _ENCODERS],
+    "claims-dpn-paths": ["dpn-m1", "dpn-m4", "dpn-m9"],
+    "claims-layerwise-parts": ["layerwise", "layerwise-no-mixed", "layerwise-no-sharing"],
+    "claims-memd-encoders": ["memd-2e1d", "memd-rnnsearch"],
 }
 """By family its rows, as the papers' tables have them."""
 each_family = pytest.mark.parametrize("name", ROWS)
@@ -120,6 +124,48 @@ def test_the_committed_scores_are_those_of_docs() -> None:
             assert "\n".join(markdown(name, table)) in docs
 
 
+def test_single_rows_can_be_asked_for(tmp_path: Path) -> None:
+    """Of every family that has one; what has none of them is left out, and nothing is trained without a wish to."""
+    options = ClaimsOptions(rows="dpn-m9,dpn-m1", families="dpn-paths,claims-dpn-paths,memd-encoders", runs=tmp_path)
+    result = measure(replace(options, no_train=True))
+    rows = {name: [row["name"] for row in family["rows"]] for name, family in result["families"].items()}
+    assert rows == {"dpn-paths": ["dpn-m1", "dpn-m9"], "claims-dpn-paths": ["dpn-m1", "dpn-m9"]}
+    assert not result["complete"]
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match=r"--rows must be of dpn-m1, .*, but has memd-2e1d"):
+        measure(replace(options, families="dpn-paths", rows="memd-2e1d", no_train=True))
+
+
+def test_what_is_there_is_printed_without_training(tmp_path: Path) -> None:
+    options = ClaimsOptions(families="claims-memd-encoders", runs=tmp_path, seeds=1, no_train=True)
+    for row, value in (("memd-2e1d", 21.0), ("memd-rnnsearch", 20.0)):
+        written = {
+            "scores": {"BLEU": value},
+            "intervals": {"BLEU": 1.5},
+            "perplexity": 12.5,
+            "tokens_per_second": 3000.0,
+            "parameters": 1234,
+            "seconds": 5,
+        }
+        claims._keep(f"claims-memd-encoders-{row}-1", written, options)
+    result = measure(options)
+    assert result["complete"]
+    (first, second) = result["families"]["claims-memd-encoders"]["rows"]
+    assert (first["ours"], second["ours"]) == (21.0, 20.0)
+    assert (first["interval"], first["perplexity"], first["tokens_per_second"]) == (1.5, 12.5, 3000.0)
+
+
+def test_runs_are_scored_on_the_test_sets_of_all_corpora(tmp_path: Path) -> None:
+    recipe = load_recipe(RECIPES / "open-de-en-small" / "dpn.toml")
+    for corpus in recipe.data.corpora:
+        for side in ("source0", "target"):
+            write_lines(text_path(tmp_path, corpus.name, "test", side), [f"{side} of {corpus.name}"])
+    assert claims._test_text(recipe, tmp_path) == [
+        ["source0 of tatoeba-de-en", "source0 of open-de-en"],
+        ["target of tatoeba-de-en", "target of open-de-en"],
+    ]
+
+
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("BLEU 31", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine\.json is not JSON"):
@@ -131,6 +177,8 @@ def test_scores_after_fewer_updates_are_not_taken_for_others(tmp_path: Path) -> 
     claims._keep("dpn-paths-dpn-m1-1", {"scores": {"BLEU": 1.0}, "parameters": 1, "seconds": 1}, options)
     with pytest.raises(ConfigError, match="has dpn-paths-dpn-m1-1 after 3 updates, not after all"):
         measure(replace(options, updates=None))
+    with pytest.raises(ConfigError, match="has dpn-paths-dpn-m1-1 after 3 updates, not after all"):
+        measure(replace(options, updates=None, no_train=True))
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +233,11 @@ def test_every_variant_trains_and_is_scored(
     assert all(row["ours"] is None for row in stopped["families"][name]["rows"])
     result = measure(options)
     assert result["complete"]
-    assert [len(row["values"]) for row in result["families"][name]["rows"]] == [1] * len(ROWS[name])
+    rows = result["families"][name]["rows"]
+    assert [len(row["values"]) for row in rows] == [1] * len(ROWS[name])
+    # Two updates from the start: about as many as there are pieces.
+    assert all(100 < row["perplexity"] < 1000 and row["tokens_per_second"] > 0 for row in rows)
+    assert all(row["interval"] >= 0 for row in rows)
     monkeypatch.setattr(claims, "_run", None)
     shutil.rmtree(options.runs / f"{name}-{ROWS[name][0]}-1")
     assert measure(options)["families"] == result["families"]
