@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, combinations
+from itertools import chain
 from pathlib import Path
 from sys import stderr
 from typing import Any
@@ -24,7 +24,9 @@ from tandem import training
 from tandem.deploy.evaluation.decoding import Decoding
 from tandem.deploy.evaluation.systems import decode_system
 from tandem.deploy.report import environment, names, say, show_environment
+from tandem.extras.papers.claims.agreement import Agreement, agreement
 from tandem.extras.papers.claims.options import ClaimsOptions
+from tandem.extras.papers.claims.printing import markdown
 from tandem.models.bundle import Bundle
 from tandem.models.config import load_dataclass
 from tandem.models.errors import ConfigError
@@ -242,11 +244,17 @@ def _last_perplexity(folder: Path) -> float:
 
 
 def _table(family: str, one: Family, options: ClaimsOptions) -> dict[str, Any]:
-    """The rows, and how many pairs of them our means order as the paper does."""
+    """The rows, and how far our means order them as the paper does."""
     rows = [_row(family, name, published, options) for name, published in one.rows().items()]
-    told = [(row["paper"], row["ours"]) for row in rows if row["ours"] is not None]
-    pairs = [(p - q) * (a - b) for (p, a), (q, b) in combinations(told, 2) if p != q]
-    return {"rows": rows, "pairs": len(pairs), "alike": sum(product > 0 for product in pairs)}
+    return {
+        "rows": rows,
+        "order": asdict(_order(rows, "paper", "ours")),
+        "perplexity_order": asdict(_order(rows, "paper_perplexity", "perplexity")),
+    }
+
+
+def _order(rows: Sequence[Mapping[str, Any]], theirs: str, ours: str) -> Agreement:
+    return agreement([(row[theirs], row[ours]) for row in rows if None not in (row[theirs], row[ours])])
 
 
 def _row(family: str, name: str, published: Recipe, options: ClaimsOptions) -> dict[str, Any]:
@@ -256,7 +264,7 @@ def _row(family: str, name: str, published: Recipe, options: ClaimsOptions) -> d
     return {
         "name": name,
         "table": published.published["table"],
-        "paper": published.published["bleu"],
+        "paper": published.published.get("bleu"),
         "paper_perplexity": published.published.get("perplexity"),
         "ours": statistics.mean(values) if values else None,
         "deviation": statistics.stdev(values) if len(values) > 1 else None,
@@ -280,20 +288,3 @@ def show(result: Mapping[str, Any]) -> None:
     say(show_environment(result["environment"]))
     for name, family in result["families"].items():
         say("", *markdown(name, family))
-
-
-def markdown(name: str, family: Mapping[str, Any]) -> Sequence[str]:
-    lines = [f"| {name} | published in | paper's BLEU | ours | runs | parameters |", "|---|---|--:|--:|--:|--:|"]
-    for row in family["rows"]:
-        ours = "–" if row["ours"] is None else f"{row['ours']:.2f}"
-        if row["deviation"] is not None:
-            ours += f" ± {row['deviation']:.2f}"
-        size = "–" if row["parameters"] is None else f"{row['parameters']:,}"
-        cells = (row["name"], row["table"], f"{row['paper']:.2f}", ours, str(len(row["values"])), size)
-        lines.append(f"| {' | '.join(cells)} |")
-    notes = []
-    if family["pairs"]:
-        notes.append(f"{family['alike']} of {family['pairs']} pairs of rows are in the paper's order.")
-    if any(row["deviation"] is not None for row in family["rows"]):
-        notes.append("±: standard deviation over the runs, one for each seed.")
-    return [*lines, *(["", " ".join(notes)] if notes else [])]

@@ -14,7 +14,8 @@ import pytest
 from tandem.deploy.evaluation.decoding import Decoding
 from tandem.extras.papers.claims import table as claims
 from tandem.extras.papers.claims.options import ClaimsOptions
-from tandem.extras.papers.claims.table import RECIPES, Family, families, markdown, measure
+from tandem.extras.papers.claims.printing import markdown
+from tandem.extras.papers.claims.table import RECIPES, Family, families, measure
 from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError
@@ -96,11 +97,12 @@ def test_a_table_has_means_deviations_and_how_many_pairs_are_in_order(tmp_path: 
         "convs2s-no-source-positions": (21.3, 27.0, None),
         "convs2s-no-target-positions": (21.5, None, None),
     }
-    assert (table["alike"], table["pairs"]) == (2, 3)
+    assert table["order"] == {"alike": 2, "pairs": 3, "tau": pytest.approx(1 / 3), "p_value": pytest.approx(0.5)}
     shown = "\n".join(markdown("convs2s-positions", table))
     assert " | Gehring et al. 2017, tables 4, 5, 7 and 8 | 21.63 | 31.00 ± 1.41 | 2 | 1,234 |" in shown
     assert "| convs2s-no-target-positions | Gehring et al. 2017, table 4 | 21.50 | – | 0 | – |" in shown
-    assert "2 of 3 pairs of rows are in the paper's order." in shown
+    assert "2 of 3 pairs of rows are in the paper's order: Kendall's tau +0.33, p = 0.50 (one-sided" in shown
+    assert "perplexity" not in shown
 
 
 def test_runs_of_another_recipe_and_unknown_families_are_refused(tmp_path: Path) -> None:
@@ -153,6 +155,24 @@ def test_what_is_there_is_printed_without_training(tmp_path: Path) -> None:
     (first, second) = result["families"]["claims-memd-encoders"]["rows"]
     assert (first["ours"], second["ours"]) == (21.0, 20.0)
     assert (first["interval"], first["perplexity"], first["tokens_per_second"]) == (1.5, 12.5, 3000.0)
+    shown = markdown("claims-memd-encoders", result["families"]["claims-memd-encoders"])
+    assert shown[0].endswith("| paper's BLEU | ours | interval | perplexity | training tokens/s | runs | parameters |")
+    assert shown[2].endswith("| 37.24 | 21.00 | ± 1.50 | 12.50 | 3,000 | 1 | 1,234 |")
+
+
+def test_perplexities_stand_beside_the_papers(tmp_path: Path) -> None:
+    """Printed as 6.65, 6.68, 6.69 and 6.63: ours is the exact reverse."""
+    options = ClaimsOptions(families="convs2s-positions", runs=tmp_path, seeds=1, no_train=True)
+    ours = {"ablation": 7.2, "no-positions": 7.1, "no-source-positions": 7.0, "no-target-positions": 7.3}
+    for row, value in ours.items():
+        written = {"scores": {"BLEU": 30.0}, "perplexity": value, "parameters": 1, "seconds": 5}
+        claims._keep(f"convs2s-positions-convs2s-{row}-1", written, options)
+    table = measure(options)["families"]["convs2s-positions"]
+    assert table["perplexity_order"] == {"alike": 0, "pairs": 6, "tau": -1.0, "p_value": 1.0}
+    assert table["order"]["tau"] is None
+    shown = markdown("convs2s-positions", table)
+    assert shown[2].endswith("| 21.63 | 30.00 | 6.65 | 7.20 | 1 | 1 |")
+    assert "Perplexity: 0 of 6 pairs of rows are in the paper's order: Kendall's tau -1.00, p = 1.00" in shown[-1]
 
 
 def test_runs_are_scored_on_the_test_sets_of_all_corpora(tmp_path: Path) -> None:
