@@ -69,7 +69,9 @@ class TextValidator:
         self._recipe, self._search = recipe, search
         self._vocabularies = load_sources(data)
         sources, target = self._vocabularies
-        self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
+        self._renderer = Renderer(
+            sources, target, recipe.data.target_form, load_dictionary(data), recipe.data.keep_unknown
+        )
         sides = side_names(len(recipe.source_languages))
         # Lines, or feature matrices, of each corpus; by the language that a tag names, "" where there is none.
         self._columns: dict[str, dict[str, list[list[Any]]]] = {}
