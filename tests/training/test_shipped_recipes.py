@@ -230,6 +230,9 @@ PRINTED: dict[str, dict[str, Any]] = {
         | {"share_projections": share, "sentinel": sentinel}
         for strategy, share, sentinel in product((FLAT, HIERARCHICAL), (False, True), (False, True))
     },
+    "multi30k-mmt/cgru-concatenation": CONCATENATED | {"decoder": "cgru"},
+    "multi30k-mmt/gru-flat": FLAT | {"decoder": "gru"},
+    "multi30k-mmt/gru-hierarchical": HIERARCHICAL | {"decoder": "gru"},
     "iwslt14-de-en/layerwise": ONE_STACK,
     **{f"iwslt14-de-en/layerwise-layers{layers}": ONE_STACK | {"layers": layers} for layers in (10, 14, 18, 22)},
     "iwslt14-de-en/layerwise-no-mixed": ONE_STACK | {"mixed_attention": False},
@@ -311,6 +314,19 @@ def test_wider_text_trains_the_same_models(name: str) -> None:
     assert (wide.data, wide.training, wide.optimiser) == (first.data, first.training, first.optimiser)
     assert wide.optimiser == replace(small.optimiser, warmup=800, cooldown=1000)
     assert [corpus.name for corpus in wide.data.corpora] == ["tatoeba-de-en", "open-de-en"]
+
+
+@pytest.mark.parametrize(
+    ("task", "other", "widths"), [("multi30k-mmt", "meteor", {0.7, 0.8}), ("wmt-ape-en-de", "hter", {0.5, 0.6})]
+)
+def test_the_intervals_that_libovicky_and_helcl_print(task: str, other: str, widths: set[float]) -> None:
+    """Every score of table 1 has one, and no other row."""
+    rows = {path.stem: load_recipe(path).published for path in (RECIPES / task).glob("*.toml")}
+    printed = {name: row for name, row in rows.items() if row["table"].endswith("table 1")}
+    assert len(printed) == 9
+    assert all({"bleu_interval", f"{other}_interval"} <= set(row) for row in printed.values())
+    assert {row["bleu_interval"] for row in printed.values()} == widths
+    assert not any("bleu_interval" in row for name, row in rows.items() if name not in printed)
 
 
 def test_vocabulary_sizes_are_the_papers_or_those_aimed_at() -> None:

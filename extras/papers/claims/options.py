@@ -32,5 +32,8 @@ class ClaimsOptions(Measurement):
     scores: Annotated[
         Path | None, Option(help="JSON file of the scores; what has one is not trained. [RUNS/scores.json]")
     ] = None
+    curves: Annotated[
+        Path | None, Option(help="Draw into this folder how the rows learnt, a figure for each table, of runs in RUNS.")
+    ] = None
     no_train: Annotated[bool, Option("--no-train", help="Print what has a score already, and train nothing.")] = False
     threads: Annotated[int, Option(min=1, help="Of training and of decoding.")] = 1

@@ -30,14 +30,13 @@ def _number(key: str, form: str) -> Callable[[Row], str]:
     return lambda row: "–" if row[key] is None else format(row[key], form)
 
 
-def _ours(row: Row) -> str:
-    deviation = "" if row["deviation"] is None else f" ± {row['deviation']:.2f}"
-    return _number("ours", ".2f")(row) + deviation
+def _around(key: str, deviation: str) -> Callable[[Row], str]:
+    return lambda row: _number(key, ".2f")(row) + ("" if row[deviation] is None else f" ± {row[deviation]:.2f}")
 
 
 _COLUMNS = (
-    _Column("paper's BLEU", _number("paper", ".2f")),
-    _Column("ours", _ours),
+    _Column("paper's BLEU", _around("paper", "paper_interval")),
+    _Column("ours", _around("ours", "deviation")),
     _Column("interval", lambda row: "–" if row["interval"] is None else f"± {row['interval']:.2f}", ("interval",)),
     _Column("paper's perplexity", _number("paper_perplexity", ".2f"), ("paper_perplexity", "perplexity")),
     _Column("perplexity", _number("perplexity", ".2f"), ("perplexity",)),
@@ -66,6 +65,8 @@ def _notes(family: Mapping[str, Any]) -> Iterator[str]:
         yield f"Perplexity: {of_perplexity.shown}."
     if any(row["deviation"] is not None for row in rows):
         yield "±: standard deviation over the runs, one for each seed."
+    if any(row["paper_interval"] is not None for row in rows):
+        yield "The paper's ±: its confidence interval."
     if any(row["interval"] is not None for row in rows):
         yield "Interval: half of the 95% bootstrap interval of a run's BLEU, of 1,000 draws, mean over the runs."
     if any(row["perplexity"] is not None for row in rows):

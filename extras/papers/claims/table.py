@@ -11,24 +11,24 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from sys import stderr
 from typing import Any
 
-from tandem import training
 from tandem.deploy.evaluation.decoding import Decoding
 from tandem.deploy.evaluation.systems import decode_system
+from tandem.deploy.outputs import check_folder
 from tandem.deploy.report import environment, names, say, show_environment
 from tandem.extras.papers.claims.agreement import Agreement, agreement
+from tandem.extras.papers.claims.compared import RECIPES, Family, families
+from tandem.extras.papers.claims.learning import draw_learning
 from tandem.extras.papers.claims.options import ClaimsOptions
 from tandem.extras.papers.claims.printing import markdown
 from tandem.models.bundle import Bundle
-from tandem.models.config import load_dataclass
 from tandem.models.errors import ConfigError
 from tandem.training.checkpoint import checkpoints, read_progress
 from tandem.training.data.corpus import read_parallel
@@ -41,55 +41,6 @@ from tandem.training.quality.metrics import corpus_metrics
 from tandem.training.quality.significance import Counts
 from tandem.training.recipe import Recipe, load_recipe
 
-RECIPES = Path(training.__file__).parent / "recipes"
-TABLE = Path(__file__).with_name("claims.toml")
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One table of a paper.
-
-    Attributes:
-        small: the recipe that every variant starts from.
-        published: the recipes of the table's rows, as patterns.
-        keys: what a variant takes over of its published recipe's ``[model]``.
-        model: what all variants have otherwise than the small recipe.
-    """
-
-    small: str
-    published: tuple[str, ...]
-    keys: tuple[str, ...]
-    model: dict[str, Any] = field(default_factory=dict)
-
-    def rows(self) -> dict[str, Recipe]:
-        """The published recipes by name, the plainest first."""
-        return {path.stem: load_recipe(path) for path in self._paths()}
-
-    def _paths(self) -> list[Path]:
-        paths = {path for pattern in self.published for path in RECIPES.glob(pattern)}
-        return sorted(paths, key=lambda path: (len(path.stem), path.stem))
-
-    def only(self, rows: Collection[str]) -> Family:
-        """The same with no more than these rows."""
-        paths = [path.relative_to(RECIPES).as_posix() for path in self._paths() if path.stem in rows]
-        return replace(self, published=tuple(paths))
-
-    def text(self, name: str, published: Recipe, settings: Mapping[str, Any]) -> str:
-        """A variant's recipe, as TOML: of strings, numbers, truth values and lists of them JSON is."""
-        model = self.model | {key: published.model[key] for key in self.keys if key in published.model}
-        head = {"base": str((RECIPES / self.small).resolve()), "name": name}
-        tables = [("", head), ("[model]", model), ("[training]", settings)]
-        return "\n".join(
-            f"{title}\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
-            for title, table in tables
-        ).lstrip()
-
-
-def families() -> dict[str, Family]:
-    """All of them, by name."""
-    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    return {name: load_dataclass(Family, one, f"{TABLE.name} [{name}]") for name, one in table.items()}
-
 
 def measure(options: ClaimsOptions) -> dict[str, Any]:
     """Train, export and score what has no score yet, until a run is interrupted.
@@ -98,16 +49,19 @@ def measure(options: ClaimsOptions) -> dict[str, Any]:
         ConfigError: an unknown family or row, a folder of another recipe, or scores after other numbers of updates.
         CorpusError: the small recipes' corpora are missing.
     """
+    check_folder(options.curves, "--curves")
     chosen = _chosen(options)
     if not options.no_train:
         for name, family in chosen.items():
             if not _made(family, name, options):
                 break
+    drawn = [] if options.curves is None else _drawn(chosen, options, options.curves)
     tables = {name: {"small": one.small, **_table(name, one, options)} for name, one in chosen.items()}
     return {
         "environment": environment(options.threads),
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
         "families": tables,
+        "drawn": [str(file) for file in drawn],
         "complete": all(len(row["values"]) == options.seeds for one in tables.values() for row in one["rows"]),
     }
 
@@ -120,6 +74,16 @@ def _chosen(options: ClaimsOptions) -> dict[str, Family]:
     if not (asked := names(options.rows, "--rows", rows)):
         return chosen
     return {name: narrow for name, family in chosen.items() if (narrow := family.only(asked)).published}
+
+
+def _drawn(chosen: Mapping[str, Family], options: ClaimsOptions, folder: Path) -> list[Path]:
+    """Figures of how the rows learnt."""
+    seeds = range(1, options.seeds + 1)
+    found = []
+    for name, family in chosen.items():
+        runs = {row: [options.runs / _run_name(name, row, seed) for seed in seeds] for row in family.rows()}
+        found += draw_learning(name, runs, folder)
+    return found
 
 
 def _made(family: Family, name: str, options: ClaimsOptions) -> bool:
@@ -265,6 +229,7 @@ def _row(family: str, name: str, published: Recipe, options: ClaimsOptions) -> d
         "name": name,
         "table": published.published["table"],
         "paper": published.published.get("bleu"),
+        "paper_interval": published.published.get("bleu_interval"),
         "paper_perplexity": published.published.get("perplexity"),
         "ours": statistics.mean(values) if values else None,
         "deviation": statistics.stdev(values) if len(values) > 1 else None,
@@ -288,3 +253,4 @@ def show(result: Mapping[str, Any]) -> None:
     say(show_environment(result["environment"]))
     for name, family in result["families"].items():
         say("", *markdown(name, family))
+    say(*(f"drawn: {file}" for file in result["drawn"]))

@@ -13,9 +13,11 @@ import pytest
 
 from tandem.deploy.evaluation.decoding import Decoding
 from tandem.extras.papers.claims import table as claims
+from tandem.extras.papers.claims.compared import RECIPES, Family, families
+from tandem.extras.papers.claims.learning import learning
 from tandem.extras.papers.claims.options import ClaimsOptions
 from tandem.extras.papers.claims.printing import markdown
-from tandem.extras.papers.claims.table import RECIPES, Family, families, measure
+from tandem.extras.papers.claims.table import measure
 from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError
@@ -44,6 +46,21 @@ ROWS = {
     "convs2s-attention": ["convs2s-ablation", *(f"convs2s-attention{layers}" for layers in _ATTENTION)],
     "multisource-strategies": [*_STRATEGIES, *_SENTINELS],
     "memd-encoders": [f"memd-{name}" for name in _ENCODERS],
+    "convs2s-encoder-kernels": [
+        f"convs2s-encoder-kernel{kernel}-layers{layers}" for kernel in (3, 5, 7) for layers in (5, 9, 13)
+    ],
+    "convs2s-decoder-kernels": [
+        f"convs2s-decoder-kernel{kernel}-layers{layers}" for kernel in (3, 5, 7) for layers in (3, 5, 7)
+    ],
+    "convs2s-encoder-depth": [f"convs2s-encoder-kernel3-layers{layers}" for layers in (1, 3, 5, 9, 13, 17, 21, 25)],
+    "convs2s-decoder-depth": [
+        f"convs2s-decoder-kernel5-layers{layers}" for layers in (1, 2, 3, 5, 7, 9, 13, 17, 21, 25)
+    ],
+    "multisource-decoders": [
+        *("concatenation", "flat", "hierarchical"),
+        *("cgru-concatenation", "gru-flat", "gru-hierarchical"),
+    ],
+    "memd-widths": ["memd-rnnsearch", "memd-d1024", "memd-d2048"],
     "claims-dpn-paths": ["dpn-m1", "dpn-m4", "dpn-m9"],
     "claims-layerwise-parts": ["layerwise", "layerwise-no-mixed", "layerwise-no-sharing"],
     "claims-memd-encoders": ["memd-2e1d", "memd-rnnsearch"],
@@ -62,6 +79,11 @@ def variants(name: str, family: Family, folder: Path) -> dict[str, Any]:
     return made
 
 
+def quartered(size: Any) -> Any:
+    """Published models of width 512 are 128 wide here."""
+    return [quartered(one) for one in size] if isinstance(size, list) else size // 4
+
+
 def test_every_family_is_tested() -> None:
     assert list(families()) == list(ROWS)
 
@@ -73,11 +95,14 @@ def test_variants_differ_in_what_a_table_compares_and_in_nothing_else(name: str,
     assert set(made) == set(ROWS[name])
     for row, recipe in made.items():
         assert (recipe.data, recipe.optimiser, recipe.decoding) == (small.data, small.optimiser, small.decoding)
-        assert recipe.training == replace(small.training, seed=7)
+        assert recipe.training == replace(small.training, seed=7, **family.training)
         theirs, ours = to_mapping(published[row].model_config()), to_mapping(recipe.model_config())
         switches = {key: ours[key] for key in family.keys}
         assert switches == {key: theirs[key] for key in family.keys}
-        assert ours == to_mapping(replace(small, model=small.model | family.model | switches).model_config())
+        sizes = {key: ours[key] for key in family.scaled}
+        assert sizes == {key: quartered(theirs[key]) for key in family.scaled}
+        assert set(family.scaled.values()) <= {0.25}
+        assert ours == to_mapping(replace(small, model=small.model | family.model | switches | sizes).model_config())
     assert len({json.dumps(to_mapping(recipe.model_config())) for recipe in made.values()}) == len(made)
 
 
@@ -98,6 +123,7 @@ def test_a_table_has_means_deviations_and_how_many_pairs_are_in_order(tmp_path: 
         "convs2s-no-target-positions": (21.5, None, None),
     }
     assert table["order"] == {"alike": 2, "pairs": 3, "tau": pytest.approx(1 / 3), "p_value": pytest.approx(0.5)}
+    assert [row["paper_interval"] for row in table["rows"]] == [None] * 4
     shown = "\n".join(markdown("convs2s-positions", table))
     assert " | Gehring et al. 2017, tables 4, 5, 7 and 8 | 21.63 | 31.00 ± 1.41 | 2 | 1,234 |" in shown
     assert "| convs2s-no-target-positions | Gehring et al. 2017, table 4 | 21.50 | – | 0 | – |" in shown
@@ -184,6 +210,29 @@ def test_runs_are_scored_on_the_test_sets_of_all_corpora(tmp_path: Path) -> None
         ["source0 of tatoeba-de-en", "source0 of open-de-en"],
         ["target of tatoeba-de-en", "target of open-de-en"],
     ]
+
+
+def validated(folder: Path, *lines: dict[str, Any]) -> None:
+    folder.mkdir(parents=True)
+    write_lines(folder / "metrics.jsonl", [json.dumps({"group": "valid"} | line) for line in lines])
+
+
+def test_how_rows_learnt_is_drawn(tmp_path: Path) -> None:
+    """BLEU where all validations have it, means over seeds; runs that have gone are left out."""
+    runs = tmp_path / "runs"
+    for seed, values in ((1, (10.0, 20.0)), (2, (14.0,))):
+        lines = [{"update": 100 * n, "bleu": value, "perplexity": 50.0} for n, value in enumerate(values, 1)]
+        validated(runs / f"multisource-decoders-flat-{seed}", *lines, {"group": "train", "update": 50, "loss": 1.0})
+    validated(runs / "dpn-paths-dpn-m1-1", {"update": 500, "perplexity": 9.0, "loss": 2.2})
+    found = {"flat": [runs / f"multisource-decoders-flat-{seed}" for seed in (1, 2, 3)], "gone": [runs / "none"]}
+    assert learning(found) == ("bleu", {"flat": [(100, 12.0), (200, 20.0)]})
+    assert learning({"dpn-m1": [runs / "dpn-paths-dpn-m1-1"], **found})[0] == "perplexity"
+    chosen = "multisource-decoders,dpn-paths,memd-widths"
+    options = ClaimsOptions(families=chosen, runs=runs, no_train=True, curves=tmp_path / "drawn")
+    drawn = [Path(file) for file in measure(options)["drawn"]]
+    names = [f"{name}.{form}" for name in ("dpn-paths", "multisource-decoders") for form in ("png", "svg")]
+    assert sorted(file.name for file in drawn) == names
+    assert all(file.stat().st_size > 1000 for file in drawn)
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
