@@ -83,7 +83,7 @@ def picture(seen: Sequence[SeenSource]) -> NDArray[np.uint8]:
     height = min(len(seen[0].rows), _LONGEST)
     size = (1.2 * len(seen) + _CELL * sum(widths), 1.2 + _CELL * height)
     figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)  # whose methods have no types
     axes = figure.subplots(1, len(seen), squeeze=False, width_ratios=widths)[0]
     for own, one in zip(axes, seen, strict=True):
         _draw(own, one)
