@@ -45,6 +45,7 @@ ROWS = {
     "convs2s-positions": ["convs2s-ablation", *(f"convs2s-no-{side}positions" for side in ("", "source-", "target-"))],
     "convs2s-attention": ["convs2s-ablation", *(f"convs2s-attention{layers}" for layers in _ATTENTION)],
     "multisource-strategies": [*_STRATEGIES, *_SENTINELS],
+    "postediting-strategies": [*_STRATEGIES, *_SENTINELS],
     "memd-encoders": [f"memd-{name}" for name in _ENCODERS],
     "convs2s-encoder-kernels": [
         f"convs2s-encoder-kernel{kernel}-layers{layers}" for kernel in (3, 5, 7) for layers in (5, 9, 13)

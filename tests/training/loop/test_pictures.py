@@ -14,7 +14,7 @@ import pytest
 from tandem.models.search import Graphs, Hypothesis, OfflineDecoder, SearchOptions
 from tandem.models.search.align import align
 from tandem.models.steps.torch_graphs import TorchGraphs
-from tandem.models.translation.translator import encode_lines
+from tandem.models.translation.translator import Column, encode_lines
 from tandem.models.vocabulary import WordVocabulary
 from tandem.training.data.dataset import load_sources
 from tandem.training.loop.pictures import SeenSource, picture, seen_sources
@@ -54,7 +54,7 @@ def test_sources_of_features_are_numbered(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(OfflineDecoder, "decode", decode)
     graphs = cast(Graphs, SimpleNamespace(specs={"align": None}))
-    columns = [[np.zeros((3, 7), np.float32)], ["b"]]
+    columns: list[Column] = [[np.zeros((3, 7), np.float32)], ["b"]]
     ((image, text),) = seen_sources(OfflineDecoder(graphs, SearchOptions()), ((None, WORDS), WORDS), columns, 9)
     assert asked == [SearchOptions(attention=True)]
     assert (image.rows, image.columns) == (("c", "</s>"), ("0", "1", "2"))
