@@ -188,15 +188,20 @@ def _keys() -> Iterator[str]:
 
 
 def _recipes() -> Iterator[str]:
-    yield "| recipe | task | architecture | published in | scores | parameters |"
-    yield "|---|---|---|---|---|--:|"
+    yield "| recipe | task | architecture | published in | scores | printed size | our count |"
+    yield "|---|---|---|---|---|--:|--:|"
     for path in sorted(RECIPES.rglob("*.toml")):
         recipe = load_recipe(path)
         numbers = {key: value for key, value in recipe.published.items() if isinstance(value, float)}
-        scores = ", ".join(f"{_score_name(key)} {value}" for key, value in numbers.items())
-        parameters = f"{recipe.published['parameters']:,}" if "parameters" in recipe.published else ""
+        scores = ", ".join(
+            f"{_score_name(key)} {value}" + (f" ± {numbers[one]}" if (one := f"{key}_interval") in numbers else "")
+            for key, value in numbers.items()
+            if not key.endswith("_interval")
+        )
+        counted = f"{recipe.published['parameters']:,}" if "parameters" in recipe.published else ""
+        sizes = (recipe.published.get("printed_parameters", ""), counted)
         task = f"{'+'.join(recipe.source_languages)} → {recipe.target_language}, {recipe.task}"
-        cells = (task, recipe.architecture, recipe.published.get("table", ""), scores, parameters)
+        cells = (task, recipe.architecture, recipe.published.get("table", ""), scores, *sizes)
         yield f"| `{path.relative_to(RECIPES).as_posix()}` | {' | '.join(cells)} |"
 
 

@@ -42,6 +42,13 @@ MaxBatchSentences = Annotated[int, typer.Option(min=1, max=4096, help="Sentences
 Precision = Annotated[str, typer.Option(help="Which of the bundle's graphs: int8, float32; on a GPU float16, bf16.")]
 BeamSize = Annotated[int | None, typer.Option(min=1, max=LARGEST_BEAM, help="Beam size. [the bundle's]")]
 RuntimeThreads = Annotated[int, typer.Option("--threads", min=1, help="Threads of the runtime, in each process.")]
+KeepUnknown = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-unknown/--replace-unknown",
+        help="Words that a vocabulary of words has not: as <unk>, or as what the model attends to. [the bundle's]",
+    ),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many segments.")]
 ReadLanguage = Annotated[str, typer.Option("--language", help="Language of the text, where the bundle reads several.")]
 WrittenLanguage = Annotated[

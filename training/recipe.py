@@ -312,7 +312,10 @@ def recipe_from_mapping(mapping: Mapping[str, Any], where: str) -> Recipe:
     }
     faults = [f"{key} needs {count}" for key, count in needed.items() if positions and count > positions]
     if faults:
-        raise ConfigError(f"{where}: the model has max_positions = {positions}, but {', '.join(faults)}")
+        raise ConfigError(
+            f"{where}: the model has max_positions = {positions}, but {', '.join(faults)}: set these to fit (lengths"
+            " that a recipe does not name are 256), or raise max_positions"
+        )
     return recipe
 
 

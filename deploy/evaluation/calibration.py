@@ -20,7 +20,7 @@ from rich.table import Table
 from tandem.deploy.evaluation.decoding import Decoding
 from tandem.deploy.runtime import directed
 from tandem.models.bundle import Bundle, extend_bundle
-from tandem.models.command import AsJson, BundleFolder, command_line, console, report
+from tandem.models.command import AsJson, BundleFolder, Without, command_line, console, report
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search import Graphs, Hypothesis, SearchOptions, translate_batch
 from tandem.models.search.confidence import (
@@ -54,7 +54,7 @@ def calibrate(
         list[str],
         typer.Option("--references", metavar="FILE", help="Its translations, likewise; both again for further texts."),
     ],
-    decoding: Decoding,
+    decoding: Annotated[Decoding, Without({"keep_unknown"})],
     attention: Annotated[
         bool, typer.Option(help="Let attention count where it tells more; a request with details costs a tenth more.")
     ] = True,

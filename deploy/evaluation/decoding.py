@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from tandem.deploy.runtime import RuntimeOptions
 from tandem.models.bundle import Bundle
-from tandem.models.command import BeamSize, Limit, WrittenLanguage
+from tandem.models.command import BeamSize, KeepUnknown, Limit, WrittenLanguage
 from tandem.models.search import Graphs, OfflineDecoder, SearchOptions
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.translation.rendering import Renderer
@@ -34,6 +34,7 @@ class Decoding(RuntimeOptions):
     beam_size: BeamSize = None
     limit: Limit = None
     target: WrittenLanguage = ""
+    keep_unknown: KeepUnknown = None
     segments: Annotated[
         bool,
         typer.Option(

@@ -12,6 +12,7 @@ from tandem.deploy.evaluation.decoding import Decoding, timed_lines, translate_t
 from tandem.deploy.runtime import check_shortlist, directed, translates_text
 from tandem.models.bundle import Bundle, Manifest
 from tandem.models.errors import ConfigError
+from tandem.models.translation.rendering import with_unknown_words
 from tandem.models.translation.translator import Column
 from tandem.service.ports import stage_readers
 from tandem.training.data.features import read_columns
@@ -186,6 +187,7 @@ def decode_system(
     Raises:
         ConfigError: the bundle has no shortlist, or its graphs read none.
     """
+    bundle = with_unknown_words(bundle, decoding.keep_unknown)
     graphs, options = decoding.prepare(bundle)
     shortlist = check_shortlist(bundle, graphs) if with_shortlist else None
     if translates_text(bundle) and not decoding.segments:

@@ -12,6 +12,7 @@ from tandem.models.bundle import Bundle
 from tandem.models.command import (
     LARGEST_BEAM,
     BeamSize,
+    KeepUnknown,
     ReadLanguage,
     WrittenLanguage,
 )
@@ -48,6 +49,7 @@ class BulkOptions(RuntimeOptions):
     language: ReadLanguage = ""
     bad: Annotated[Bad, typer.Option(help="What a line that cannot be translated becomes.")] = "keep"
     target: WrittenLanguage = ""
+    keep_unknown: KeepUnknown = None
     max_line_bytes: Annotated[int, typer.Option(min=1, help="Longer lines are bad.")] = 1 << 20
     candidates: Annotated[
         int, typer.Option(min=1, max=LARGEST_BEAM, help="Hypotheses of which that nearest to the reference is taken.")
@@ -74,4 +76,12 @@ class BulkOptions(RuntimeOptions):
         beam_size = self.beam_size if self.beam_size is not None else manifest.decoding.beam_size
         sentences = splits if self.sentences is None else self.sentences
         shortlist = sentences and bundle.shortlist is not None if self.shortlist is None else self.shortlist
-        return replace(self.placed(), sentences=sentences, shortlist=shortlist, language=language, beam_size=beam_size)
+        keep_unknown = manifest.keep_unknown if self.keep_unknown is None else self.keep_unknown
+        return replace(
+            self.placed(),
+            sentences=sentences,
+            shortlist=shortlist,
+            language=language,
+            beam_size=beam_size,
+            keep_unknown=keep_unknown,
+        )

@@ -22,6 +22,7 @@ from tandem.extras.bulk.lines import (
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.segments import SegmentTranslator
 from tandem.models.bundle import Bundle
+from tandem.models.translation.rendering import with_unknown_words
 from tandem.service.ports import stage_readers
 from tandem.service.runtimes import open_graphs
 
@@ -110,7 +111,8 @@ class BulkTranslator:
     def _open(self) -> _Opened:
         if self._opened is None:
             loaded = Bundle.load(self.path, readers=stage_readers())
-            bundle = directed(loaded, self.options.language, self.options.target)
+            one = directed(loaded, self.options.language, self.options.target)
+            bundle = with_unknown_words(one, self.options.keep_unknown)
             options = self.options.settled(bundle)
             graphs = options.open_graphs(bundle, self.opener)
             shortlist = check_shortlist(bundle, graphs) if self.options.shortlist else None

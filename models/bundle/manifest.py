@@ -127,6 +127,8 @@ class Manifest:
         about: what the model is for and where it fails; Markdown.
         target_form: whether the model writes text, or a script of edits (``models.vocabulary.edits``) on its last
             source.
+        keep_unknown: whether unknown words of a vocabulary of words stay as they are, instead of being replaced by what
+            the model attends to.
         dictionary: the file with translations of single words, for unknown ones (``models.vocabulary.dictionary``);
             empty = none.
         shortlist: the file that says which target tokens source words make likely (``models.search.shortlist``);
@@ -159,6 +161,7 @@ class Manifest:
     proof: dict[str, Any] = field(default_factory=dict)
     normalisation: Literal["nfc"] = "nfc"
     target_form: Literal["text", "edits"] = "text"
+    keep_unknown: bool = False
     dictionary: str = ""
     shortlist: str = ""
     lexicon: str = ""

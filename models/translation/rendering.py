@@ -4,7 +4,7 @@
     edits      post-editing: the hypothesis is a script (``models.vocabulary.edits``), applied to the machine
                translation, which is the last source
     words      each unknown word is replaced (ConvS2S, sec. 4.1): of the source words, that with the largest attention
-               (averaged over layers) is looked up in the dictionary, and copied where it is not there
+               (averaged over layers) is looked up in the dictionary, and copied where it is not there; or it stays
 
 Edits and words go together: an unknown word that is inserted is replaced like any other.
 """
@@ -35,22 +35,26 @@ class Renderer:
         target: the vocabulary of the hypotheses.
         target_form: whether a hypothesis is text or a script of edits on the last source.
         dictionary: for unknown words.
+        keep_unknown: whether unknown words stay as they are instead.
     """
 
     sources: tuple[Vocabulary | None, ...]
     target: Vocabulary
     target_form: TargetForm = "text"
     dictionary: Dictionary = Dictionary()
+    keep_unknown: bool = False
 
     @classmethod
     def of(cls, bundle: Bundle) -> Renderer:
         """The renderer of a bundle."""
-        return cls(bundle.sources, bundle.target_vocabulary, bundle.manifest.target_form, bundle.dictionary)
+        about = bundle.manifest
+        return cls(bundle.sources, bundle.target_vocabulary, about.target_form, bundle.dictionary, about.keep_unknown)
 
     @property
     def needs_attention(self) -> bool:
-        """Whether hypotheses must carry their attention: where words may be unknown and sources have words."""
-        return isinstance(self.target, WordVocabulary) and any(map(_has_words, self.sources))
+        """Whether hypotheses must carry their attention: where unknown words are replaced and sources have words."""
+        replaced = isinstance(self.target, WordVocabulary) and not self.keep_unknown
+        return replaced and any(map(_has_words, self.sources))
 
     @property
     def reads_sources(self) -> bool:
@@ -93,7 +97,8 @@ class Renderer:
         token = hypothesis.tokens[step]
         if token in (PAD, BOS, EOS):
             return ""
-        found = self._most_attended(hypothesis, step, lines) if token == UNK else None
+        replaced = token == UNK and not self.keep_unknown
+        found = self._most_attended(hypothesis, step, lines) if replaced else None
         if found is None:
             return self.target.piece_of(token)
         source, place = found
@@ -115,6 +120,13 @@ class Renderer:
             if weights[step, place] > largest:
                 best, largest = (source, place), float(weights[step, place])
         return best
+
+
+def with_unknown_words(bundle: Bundle, keep: bool | None) -> Bundle:
+    """The bundle with unknown words kept or replaced; None leaves that to its manifest."""
+    if keep is None or keep == bundle.manifest.keep_unknown:
+        return bundle
+    return replace(bundle, manifest=replace(bundle.manifest, keep_unknown=keep))
 
 
 def _has_words(vocabulary: Vocabulary | None) -> bool:

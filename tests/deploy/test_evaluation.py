@@ -16,7 +16,7 @@ from tandem.deploy.evaluation.systems import SourceFiles, load_systems
 from tandem.models.bundle import Bundle, Score, Training, Vocabularies, VocabularyFile
 from tandem.models.errors import ConfigError
 from tandem.models.search import SearchOptions
-from tandem.models.vocabulary import EOS
+from tandem.models.vocabulary import EOS, UNK
 from tandem.training.quality.metrics import all_metrics
 from tests.command import fails, succeeds
 from tests.deploy.small import SMALL, VOCABULARY, WORDS, Make, Write, make, text
@@ -312,6 +312,28 @@ def test_a_source_of_feature_vectors(make: Make, text: Write, tmp_path: Path) ->
     sources = ("--source", f"zxx={tmp_path / 'test.npy'}", "--source", f"de={text('de')}")
     found = found_by(make("blind", "de"), seeing, *sources, "--references", text("en"))
     assert list(found["systems"]) == ["blind", "seeing"]
+
+
+@pytest.mark.parametrize("whole", [(), ("--segments",)], ids=["sentences", "segments"])
+def test_unknown_words_stay_or_are_replaced(whole: tuple[str, ...], make: Make, text: Write, tmp_path: Path) -> None:
+    """Of a model that writes two unknown words, by the bundle's manifest and by the switch."""
+    every = set(range(VOCABULARY.size)) - {UNK, EOS}
+    decoding = SearchOptions(beam_size=1, max_length=2, min_length=2, suppressed=tuple(every))
+    paths = {
+        keep: make("keeps" if keep else "replaces", "de", decoding=decoding, keep_unknown=keep)
+        for keep in (True, False)
+    }
+
+    def written(keeps: bool, *flag: str) -> list[str]:
+        files = ("--source", text("de"), "--references", text("en"), "--hypotheses", tmp_path / "out")
+        found_by(paths[keeps], *files, *whole, *flag)
+        return (tmp_path / "out" / f"{paths[keeps].name}.txt").read_text(encoding="utf-8").splitlines()
+
+    kept, replaced = written(True), written(False)
+    assert set(kept) == {"<unk> <unk>"}
+    assert all(set(line.split()) <= set(WORDS) and line for line in replaced)
+    assert written(False, "--keep-unknown") == kept
+    assert written(True, "--replace-unknown") == replaced
 
 
 def test_parameters_are_those_of_describe(make: Make, text: Write) -> None:

@@ -76,7 +76,8 @@ def test_defaults(tmp_path: Path) -> None:
         (TEXT + "depth = 3", "r [model] has no key 'depth': "),
         (
             TEXT + "max_positions = 64\n[data]\nmax_target_tokens = 64\n[decoding]\nmax_length = 64",
-            "r.toml: the model has max_positions = 64, but data max_source_tokens needs 256, decoding max_length",
+            "r.toml: the model has max_positions = 64, but data max_source_tokens needs 256, decoding max_length"
+            " needs 65: set these to fit",
         ),
         (TEXT + "heads = 5", "r [model]: heads must divide width, but 32 is not a multiple of 5"),
         (TEXT.replace("dpn", "rnn"), "r [model]: unknown architecture 'rnn': known are dpn"),

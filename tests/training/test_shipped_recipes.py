@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -91,6 +91,8 @@ def check_published(published: dict[str, Any]) -> None:
     for key, value in published.items():
         if key in ("parameters", "source_vocabulary", "target_vocabulary"):
             assert isinstance(value, int), key
+        elif key == "printed_parameters":
+            assert float(value.removesuffix("M")) * 1e6 == pytest.approx(published["parameters"], rel=0.005), value
         elif key != "table":
             assert isinstance(value, float) and 0 < value < 100, key
     assert ("source_vocabulary" in published) == ("target_vocabulary" in published)
@@ -105,25 +107,25 @@ def test_recipes_have_names_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("name", "bleu", "parameters", "printed"),
     [
-        ("iwslt14-de-en/dpn", 31.99, 11_587_567, 11.57),
-        ("iwslt14-de-en/cnn-deep", 30.70, 13_827_024, 13.82),
-        ("iwslt14-de-en/cnn-wide", 30.63, 20_379_600, 20.37),
-        ("iwslt14-de-en/san-deep", 31.43, 13_542_888, 13.54),
-        ("iwslt14-de-en/san-wide", 31.29, 27_068_904, 27.06),
-        ("iwslt14-de-en/layerwise", 35.07, 19_068_928, 19.07),
-        ("nist-zh-en/memd-rnnsearch", 36.72, 53_719_856, 53.7),
-        ("nist-zh-en/memd-2e1d", 37.24, 62_641_456, 62.6),
-        ("nist-zh-en/memd-3e1d", 38.62, 73_399_600, 73.4),
-        ("nist-zh-en/memd-3e3d", 39.05, 87_831_856, 87.8),
+        ("iwslt14-de-en/dpn", 31.99, 11_587_567, "11.57M"),
+        ("iwslt14-de-en/cnn-deep", 30.70, 13_827_024, "13.82M"),
+        ("iwslt14-de-en/cnn-wide", 30.63, 20_379_600, "20.37M"),
+        ("iwslt14-de-en/san-deep", 31.43, 13_542_888, "13.54M"),
+        ("iwslt14-de-en/san-wide", 31.29, 27_068_904, "27.06M"),
+        ("iwslt14-de-en/layerwise", 35.07, 19_068_928, "19.07M"),
+        ("nist-zh-en/memd-rnnsearch", 36.72, 53_719_856, "53.7M"),
+        ("nist-zh-en/memd-2e1d", 37.24, 62_641_456, "62.6M"),
+        ("nist-zh-en/memd-3e1d", 38.62, 73_399_600, "73.4M"),
+        ("nist-zh-en/memd-3e3d", 39.05, 87_831_856, "87.8M"),
     ],
 )
-def test_rows_of_the_papers_tables(name: str, bleu: float, parameters: int, printed: float) -> None:
-    """The published size at the published dictionaries, within what the paper prints."""
+def test_rows_of_the_papers_tables(name: str, bleu: float, parameters: int, printed: str) -> None:
+    """Our count at the published dictionaries, and what the paper prints."""
     recipe = load_recipe(RECIPES / f"{name}.toml")
     sizes = sizes_of(recipe.architecture, recipe.model_config(*recipe.vocabulary_sizes()))
     assert recipe.published["parameters"] == parameters
     assert parameters in sizes
-    assert parameters == pytest.approx(printed * 1e6, rel=0.005)
+    assert recipe.published["printed_parameters"] == printed
     assert recipe.published["bleu"] == bleu
 
 
@@ -228,6 +230,9 @@ PRINTED: dict[str, dict[str, Any]] = {
         | {"share_projections": share, "sentinel": sentinel}
         for strategy, share, sentinel in product((FLAT, HIERARCHICAL), (False, True), (False, True))
     },
+    "multi30k-mmt/cgru-concatenation": CONCATENATED | {"decoder": "cgru"},
+    "multi30k-mmt/gru-flat": FLAT | {"decoder": "gru"},
+    "multi30k-mmt/gru-hierarchical": HIERARCHICAL | {"decoder": "gru"},
     "iwslt14-de-en/layerwise": ONE_STACK,
     **{f"iwslt14-de-en/layerwise-layers{layers}": ONE_STACK | {"layers": layers} for layers in (10, 14, 18, 22)},
     "iwslt14-de-en/layerwise-no-mixed": ONE_STACK | {"mixed_attention": False},
@@ -251,6 +256,21 @@ def test_what_the_papers_print(name: str) -> None:
     around = {"architecture": recipe.architecture, "vocabulary": recipe.data.vocabulary} | corpus
     said = asdict(recipe.optimiser) | asdict(recipe.decoding) | dict(recipe.model) | around
     assert {key: said[key] for key in PRINTED[name]} == PRINTED[name]
+
+
+_LAYERWISE = sorted(path for path in SHIPPED if path.stem in ("layerwise", "layerwise-base", "layerwise-big"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in _LAYERWISE if load_recipe(path).published],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_layer_wise_coordination_and_its_baseline_drop_alike(path: Path) -> None:
+    """He et al. 2018 vary the architecture alone."""
+    baseline = load_recipe(path.with_name(path.name.replace("layerwise", "transformer")))
+    rates = [(one.model["dropout"], one.model["attention_dropout"]) for one in (load_recipe(path), baseline)]
+    assert rates == [(0.3 if path.stem.endswith("big") else 0.1, 0.1)] * 2
 
 
 @pytest.mark.parametrize("path", sorted((RECIPES / "nist-zh-en").glob("memd-*.toml")), ids=lambda path: path.stem)
@@ -280,6 +300,33 @@ def test_compared_recipes_have_one_budget(folder: str) -> None:
         assert (recipe.data, recipe.decoding) == (recipes[0].data, recipes[0].decoding)
         assert (recipe.training, recipe.optimiser) == (budget.training, budget.optimiser)
         assert recipe.decoding.beam_size == budget.decoding.beam_size
+
+
+@pytest.mark.parametrize("name", ["dpn", "layerwise", "memd"])
+def test_wider_text_trains_the_same_models(name: str) -> None:
+    """Models, search and rates are those of Multi30k's comparison; text, vocabulary and budget are one for all."""
+    wide, small = (
+        load_recipe(RECIPES / f"open-de-en-small/{name}.toml"),
+        load_recipe(RECIPES / f"multi30k-de-en/{name}.toml"),
+    )
+    first = load_recipe(RECIPES / "open-de-en-small" / "dpn.toml")
+    assert (wide.architecture, wide.model, wide.decoding) == (small.architecture, small.model, small.decoding)
+    assert (wide.data, wide.training, wide.optimiser) == (first.data, first.training, first.optimiser)
+    assert wide.optimiser == replace(small.optimiser, warmup=800, cooldown=1000)
+    assert [corpus.name for corpus in wide.data.corpora] == ["tatoeba-de-en", "open-de-en"]
+
+
+@pytest.mark.parametrize(
+    ("task", "other", "widths"), [("multi30k-mmt", "meteor", {0.7, 0.8}), ("wmt-ape-en-de", "hter", {0.5, 0.6})]
+)
+def test_the_intervals_that_libovicky_and_helcl_print(task: str, other: str, widths: set[float]) -> None:
+    """Every score of table 1 has one, and no other row."""
+    rows = {path.stem: load_recipe(path).published for path in (RECIPES / task).glob("*.toml")}
+    printed = {name: row for name, row in rows.items() if row["table"].endswith("table 1")}
+    assert len(printed) == 9
+    assert all({"bleu_interval", f"{other}_interval"} <= set(row) for row in printed.values())
+    assert {row["bleu_interval"] for row in printed.values()} == widths
+    assert not any("bleu_interval" in row for name, row in rows.items() if name not in printed)
 
 
 def test_vocabulary_sizes_are_the_papers_or_those_aimed_at() -> None:

@@ -243,6 +243,9 @@ class DataConfig:
         target_form: ``"text"``, or ``"edits"`` for post-editing: the target is written as the edits (keep, delete, or a
             token to insert) that lead to it from the last source, which is the machine translation. Needs a joint
             vocabulary.
+        keep_unknown: where text is decoded, leave unknown words of ``kind = "word"`` as they are instead of replacing
+            them by what the model attends to (a word's translation in the aligned dictionary, or the word itself). It
+            is the bundle's default; no weight depends on it.
         tagged: one model for several directions: every source begins with the tag of the language that it is to be
             translated into (Johnson et al. 2017), and corpora may have ``both_ways`` and ``languages``. Needs one
             source and a joint sentencepiece vocabulary.
@@ -267,6 +270,7 @@ class DataConfig:
     join_most: int = bounded(4, at_least=2)
     copy_share: float = bounded(0.0, at_least=0.0, at_most=1.0)
     target_form: Literal["text", "edits"] = "text"
+    keep_unknown: bool = False
     tagged: bool = False
     bpe_dropout_source: float = bounded(0.0, at_least=0.0, at_most=0.9)
     bpe_dropout_target: float = bounded(0.0, at_least=0.0, at_most=0.9)

@@ -21,7 +21,7 @@ from tandem.training.data.corpus import file_digest
 FORMAT = 2
 SUMMARY_FILE = "prepared.json"
 _VALUES_LISTED = 5  # in a message
-# Read when batches are planned, so changing them needs no new preparation.
+# Read when batches are planned or text is decoded, so changing them needs no new preparation.
 BATCHING_FIELDS = (
     "join_share",
     "join_most",
@@ -31,6 +31,7 @@ BATCHING_FIELDS = (
     "noise",
     "augmentation",
     "rewriting_from",
+    "keep_unknown",
 )
 
 

@@ -124,6 +124,7 @@ def export_bundle(
         licence=recipe.licence,
         about=recipe.about,
         target_form=recipe.data.target_form,
+        keep_unknown=recipe.data.keep_unknown,
         dictionary=DICTIONARY if len(dictionary) else "",
         pairs=recipe.pairs,
         characters_per_token=_characters_per_token(prepared, sources[0]) if recipe.task == "summarize" else 0.0,

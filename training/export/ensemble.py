@@ -125,7 +125,7 @@ def _check_paths(paths: Sequence[Path], out: Path, overwrite: bool) -> None:
 def _differences(first: Bundle, other: Bundle) -> Iterator[str]:
     """What two bundles must share and do not, one sentence each."""
     one, two = first.manifest, other.manifest
-    for name in ("task", "source_languages", "target_language", "target_form", "normalisation"):
+    for name in ("task", "source_languages", "target_language", "target_form", "keep_unknown", "normalisation"):
         if getattr(one, name) != getattr(two, name):
             values = (getattr(two, name), getattr(one, name))
             yield f"{other.path} has the {name} {values[0]!r}, but {first.path} has {values[1]!r}"

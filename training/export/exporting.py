@@ -39,7 +39,14 @@ from tandem.training.loop.trainable import trainable_model
 from tandem.training.loop.trainer import Run
 from tandem.training.recipe import Recipe, recipe_from_mapping, recipe_mapping, set_recipe
 
-_OF_BUNDLES = {"about", "decoding", "licence", "name", "published"}  # keys that no weight depends on
+_OF_BUNDLES = {
+    "about",
+    "data.keep_unknown",
+    "decoding",
+    "licence",
+    "name",
+    "published",
+}  # keys that no weight depends on
 
 
 def export(

@@ -156,8 +156,8 @@ def train(
         cores: of this machine that may be used.
     """
     experiment, recipe, folder = _experiment(options.recipe_file, options.run, changes.experiment(), options.resume)
-    if options.updates is not None:  # a cooldown then ends there
-        recipe = replace(recipe, training=replace(recipe.training, updates=options.updates))
+    if options.updates is not None:
+        recipe = _lasting(recipe, options.updates)
     if recipe.optimiser.cooldown > recipe.training.updates:
         fall = f"cooldown is {recipe.optimiser.cooldown:,}, more than the {recipe.training.updates:,} updates"
         note = f"note: {fall}: the learning rate falls from the beginning, and never reaches what the recipe says"
@@ -253,10 +253,27 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
     return trainer
 
 
+def _lasting(recipe: Recipe, updates: int) -> Recipe:
+    """The recipe with another number of updates. A cooldown ends there, and is no larger a share of them than before:
+    else a short try would have the rate fall from its first update on.
+    """
+    planned, cooldown = recipe.training.updates, recipe.optimiser.cooldown
+    if updates < planned and cooldown:
+        cooldown = cooldown * updates // planned
+        note = (
+            f"note: cooldown is {cooldown:,} instead of {recipe.optimiser.cooldown:,}: the recipe's is for {planned:,}"
+        )
+        console.print(f"{note} updates, and these are {updates:,}", highlight=False, soft_wrap=True)
+    training, optimiser = replace(recipe.training, updates=updates), replace(recipe.optimiser, cooldown=cooldown)
+    return replace(recipe, training=training, optimiser=optimiser)
+
+
 def _ending(trainer: Trainer) -> str:
     """How a training has ended, and where its best model is where that is not the end."""
     training, progress = trainer.recipe.training, trainer.progress
-    if progress.update >= training.updates:
+    if progress.update > training.updates:
+        return f"nothing was trained: update {progress.update} is past the {training.updates} asked for (--updates)"
+    if progress.update == training.updates:
         return f"trained after update {progress.update}"
     if training.patience and progress.stale >= training.patience:
         why = f"{training.metric} has not improved in {progress.stale} validations (patience = {training.patience})"

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -18,6 +18,7 @@ from rich.progress import Progress as Bar
 from torch import Tensor
 
 from tandem.training.checkpoint import TrainingProgress
+from tandem.training.loop.pictures import SeenSource, picture
 from tandem.training.loop.trackers import Tracker
 from tandem.training.parallel import Processes
 
@@ -27,11 +28,19 @@ _SHOWN = 100  # characters of an example
 
 @dataclass(frozen=True, slots=True)
 class ShownSentence:
-    """A sentence of the validation, as the model translates it by now."""
+    """A sentence of the validation, as the model translates it by now.
+
+    Attributes:
+        source: several are joined.
+        translation: of the model.
+        reference: of the corpus.
+        seen: what it looked at in each source; empty where that is not known.
+    """
 
     source: str
     translation: str
     reference: str
+    seen: tuple[SeenSource, ...] = field(default=(), compare=False, repr=False)
 
 
 class Reporter(Protocol):
@@ -202,6 +211,10 @@ class TerminalReporter(ExitStack):
             return
         if self._events is not None:
             self._events.add_text("valid/examples", examples_table(examples), progress.update)
+            for number, one in enumerate(examples, 1):
+                if one.seen:
+                    image = picture(one.seen)
+                    self._events.add_image(f"valid/attention/{number}", image, progress.update, dataformats="HWC")
         if self._trackers is not None:
             self._trackers.text("valid/examples", progress.update, examples_table(examples))
 

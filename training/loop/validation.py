@@ -20,6 +20,7 @@ from tandem.training.data.corpus import read_lines
 from tandem.training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from tandem.training.data.directions import Directed, directed_corpora
 from tandem.training.data.summary import PreparedSummary
+from tandem.training.loop.pictures import seen_sources
 from tandem.training.loop.reporting import ShownSentence
 from tandem.training.quality.metrics import pooled_scores
 from tandem.training.recipe import Recipe
@@ -69,7 +70,9 @@ class TextValidator:
         self._recipe, self._search = recipe, search
         self._vocabularies = load_sources(data)
         sources, target = self._vocabularies
-        self._renderer = Renderer(sources, target, recipe.data.target_form, load_dictionary(data))
+        self._renderer = Renderer(
+            sources, target, recipe.data.target_form, load_dictionary(data), recipe.data.keep_unknown
+        )
         sides = side_names(len(recipe.source_languages))
         # Lines, or feature matrices, of each corpus; by the language that a tag names, "" where there is none.
         self._columns: dict[str, dict[str, list[list[Any]]]] = {}
@@ -98,37 +101,44 @@ class TextValidator:
         Where there are several corpora, those of each follow as ``metric/corpus``. The examples are the same sentences
         every time, of all corpora.
         """
-        found = self.decode(model)
+        graphs = self._graphs(model)
+        found = self._decoded(graphs)
         scores = self._scores(found.values())
         if len(found) > 1:
             for name, text in found.items():
                 scores |= {f"{metric}/{name}": value for metric, value in self._scores([text]).items()}
-        return Validated(scores, self._examples(found))
+        return Validated(scores, self._examples(graphs, found))
 
-    def _examples(self, found: Mapping[str, DecodedText]) -> tuple[ShownSentence, ...]:
-        whole = [
-            one
-            for name, text in found.items()
-            for one in zip(self._read(name), text.texts, text.references, strict=True)
-        ]
+    def _examples(self, graphs: Graphs, found: Mapping[str, DecodedText]) -> tuple[ShownSentence, ...]:
+        whole = [(name, line) for name, text in found.items() for line in range(len(text.texts))]
         count = min(EXAMPLES, len(whole))
-        return tuple(ShownSentence(*whole[place * len(whole) // count]) for place in range(count))
+        chosen = [whole[place * len(whole) // count] for place in range(count)]
+        return tuple(self._example(graphs, name, line, found[name]) for name, line in chosen)
 
-    def _read(self, corpus: str) -> list[str]:
-        """The text that is read of each sentence of a corpus; empty where that is features alone."""
-        *sources, target = next(corpora[corpus] for corpora in self._columns.values() if corpus in corpora)
-        texts = [column for column in sources if column and isinstance(column[0], str)]
-        return [" | ".join(lines) for lines in zip(*texts, strict=True)] if texts else [""] * len(target)
+    def _example(self, graphs: Graphs, corpus: str, line: int, found: DecodedText) -> ShownSentence:
+        """A sentence with what the model looks at in it, where it reads any text."""
+        tag = next(tag for tag, corpora in self._columns.items() if corpus in corpora)
+        *sources, _ = ([column[line]] for column in self._columns[tag][corpus])
+        texts = [text for (text,) in sources if isinstance(text, str)]
+        limit = self._recipe.data.max_source_tokens
+        empty = texts and not any(map(str.strip, texts))
+        (seen,) = [()] if empty else seen_sources(self._decoder(graphs), self._tagged(tag), sources, limit)
+        return ShownSentence(" | ".join(texts), found.texts[line], found.references[line], seen)
+
+    def _decoder(self, graphs: Graphs) -> OfflineDecoder:
+        return OfflineDecoder(graphs, replace(self._recipe.decoding, beam_size=1, n_best=1))
 
     def decode(self, model: Seq2SeqModel[Any, Any]) -> dict[str, DecodedText]:
         """What the model makes of the sentences of each corpus, greedily, where it lies."""
-        graphs = self._graphs(model)
+        return self._decoded(self._graphs(model))
+
+    def _decoded(self, graphs: Graphs) -> dict[str, DecodedText]:
         found: dict[str, DecodedText] = {}
         for tag, corpora in self._columns.items():
             *sources, target = (list(chain.from_iterable(side)) for side in zip(*corpora.values(), strict=True))
             decoded = iter(
                 translate_lines(
-                    OfflineDecoder(graphs, replace(self._recipe.decoding, beam_size=1, n_best=1)),
+                    self._decoder(graphs),
                     self._tagged(tag),
                     sources,
                     max_source_tokens=self._recipe.data.max_source_tokens,

@@ -38,7 +38,7 @@ class Scope:
 def analyse(
     path: BundleFolder,
     sources: Annotated[list[Path], typer.Option("--source", help="Source text, one segment a line (.xz, .gz, plain).")],
-    decoding: Annotated[Decoding, Without({"beam_size", "target"})],
+    decoding: Annotated[Decoding, Without({"beam_size", "target", "keep_unknown"})],
     scope: Scope,
     out: Annotated[Path | None, typer.Option(help="Folder for tables and figures. [analysis/NAME]")] = None,
 ) -> None:

@@ -23,6 +23,7 @@ class ClaimsOptions(Measurement):
     """
 
     families: Annotated[str, Option(help="Tables, with commas. [all]")] = ""
+    rows: Annotated[str, Option(help="Rows of these tables, with commas, such as dpn-m1,dpn-m9. [all]")] = ""
     seeds: Annotated[int, Option(min=1, help="Runs of each variant.")] = 3
     updates: Annotated[int | None, Option(min=1, help="Of each run. [the recipe's]")] = None
     precision: Annotated[str | None, Option(help="Of training, such as float32. [the recipe's]")] = None
@@ -31,4 +32,8 @@ class ClaimsOptions(Measurement):
     scores: Annotated[
         Path | None, Option(help="JSON file of the scores; what has one is not trained. [RUNS/scores.json]")
     ] = None
+    curves: Annotated[
+        Path | None, Option(help="Draw into this folder how the rows learnt, a figure for each table, of runs in RUNS.")
+    ] = None
+    no_train: Annotated[bool, Option("--no-train", help="Print what has a score already, and train nothing.")] = False
     threads: Annotated[int, Option(min=1, help="Of training and of decoding.")] = 1

@@ -11,90 +11,79 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field
-from itertools import combinations
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from sys import stderr
 from typing import Any
 
-from tandem import training
 from tandem.deploy.evaluation.decoding import Decoding
 from tandem.deploy.evaluation.systems import decode_system
+from tandem.deploy.outputs import check_folder
 from tandem.deploy.report import environment, names, say, show_environment
+from tandem.extras.papers.claims.agreement import Agreement, agreement
+from tandem.extras.papers.claims.compared import RECIPES, Family, families
+from tandem.extras.papers.claims.learning import draw_learning
 from tandem.extras.papers.claims.options import ClaimsOptions
+from tandem.extras.papers.claims.printing import markdown
 from tandem.models.bundle import Bundle
-from tandem.models.config import load_dataclass
 from tandem.models.errors import ConfigError
 from tandem.training.checkpoint import checkpoints, read_progress
 from tandem.training.data.corpus import read_parallel
 from tandem.training.data.dataset import side_names, text_path
 from tandem.training.export.exporting import export
 from tandem.training.loop.commands import TrainOptions, prepare, train
+from tandem.training.loop.reporting import read_metrics
 from tandem.training.loop.trainer import Run
-from tandem.training.quality.metrics import task_scores
+from tandem.training.quality.metrics import corpus_metrics
+from tandem.training.quality.significance import Counts
 from tandem.training.recipe import Recipe, load_recipe
-
-RECIPES = Path(training.__file__).parent / "recipes"
-TABLE = Path(__file__).with_name("claims.toml")
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One table of a paper.
-
-    Attributes:
-        small: the recipe that every variant starts from.
-        published: the recipes of the table's rows, as patterns.
-        keys: what a variant takes over of its published recipe's ``[model]``.
-        model: what all variants have otherwise than the small recipe.
-    """
-
-    small: str
-    published: tuple[str, ...]
-    keys: tuple[str, ...]
-    model: dict[str, Any] = field(default_factory=dict)
-
-    def rows(self) -> dict[str, Recipe]:
-        """The published recipes by name, the plainest first."""
-        paths = {path for pattern in self.published for path in RECIPES.glob(pattern)}
-        return {path.stem: load_recipe(path) for path in sorted(paths, key=lambda path: (len(path.stem), path.stem))}
-
-    def text(self, name: str, published: Recipe, settings: Mapping[str, Any]) -> str:
-        """A variant's recipe, as TOML: of strings, numbers, truth values and lists of them JSON is."""
-        model = self.model | {key: published.model[key] for key in self.keys if key in published.model}
-        head = {"base": str((RECIPES / self.small).resolve()), "name": name}
-        tables = [("", head), ("[model]", model), ("[training]", settings)]
-        return "\n".join(
-            f"{title}\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
-            for title, table in tables
-        ).lstrip()
-
-
-def families() -> dict[str, Family]:
-    """All of them, by name."""
-    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    return {name: load_dataclass(Family, one, f"{TABLE.name} [{name}]") for name, one in table.items()}
 
 
 def measure(options: ClaimsOptions) -> dict[str, Any]:
     """Train, export and score what has no score yet, until a run is interrupted.
 
     Raises:
-        ConfigError: an unknown family, or a folder of another recipe.
+        ConfigError: an unknown family or row, a folder of another recipe, or scores after other numbers of updates.
         CorpusError: the small recipes' corpora are missing.
     """
-    known = families()
-    chosen = {name: known[name] for name in names(options.families, "--families", tuple(known)) or known}
-    complete = all(_made(family, name, options) for name, family in chosen.items())
+    check_folder(options.curves, "--curves")
+    chosen = _chosen(options)
+    if not options.no_train:
+        for name, family in chosen.items():
+            if not _made(family, name, options):
+                break
+    drawn = [] if options.curves is None else _drawn(chosen, options, options.curves)
+    tables = {name: {"small": one.small, **_table(name, one, options)} for name, one in chosen.items()}
     return {
         "environment": environment(options.threads),
         "options": {key: str(value) if isinstance(value, Path) else value for key, value in asdict(options).items()},
-        "families": {name: {"small": one.small, **_table(name, one, options)} for name, one in chosen.items()},
-        "complete": complete,
+        "families": tables,
+        "drawn": [str(file) for file in drawn],
+        "complete": all(len(row["values"]) == options.seeds for one in tables.values() for row in one["rows"]),
     }
+
+
+def _chosen(options: ClaimsOptions) -> dict[str, Family]:
+    """The families that are asked for, with the rows that are; without those that have none of them."""
+    known = families()
+    chosen = {name: known[name] for name in names(options.families, "--families", tuple(known)) or known}
+    rows = tuple(dict.fromkeys(row for family in chosen.values() for row in family.rows()))
+    if not (asked := names(options.rows, "--rows", rows)):
+        return chosen
+    return {name: narrow for name, family in chosen.items() if (narrow := family.only(asked)).published}
+
+
+def _drawn(chosen: Mapping[str, Family], options: ClaimsOptions, folder: Path) -> list[Path]:
+    """Figures of how the rows learnt."""
+    seeds = range(1, options.seeds + 1)
+    found = []
+    for name, family in chosen.items():
+        runs = {row: [options.runs / _run_name(name, row, seed) for seed in seeds] for row in family.rows()}
+        found += draw_learning(name, runs, folder)
+    return found
 
 
 def _made(family: Family, name: str, options: ClaimsOptions) -> bool:
@@ -102,13 +91,7 @@ def _made(family: Family, name: str, options: ClaimsOptions) -> bool:
     with redirect_stdout(stderr):  # standard output is for the result
         shared = options.runs / Path(family.small).parent  # recipes of a folder have the same data
         for recipe, folder in _runs(family, name, options):
-            kept = _scores(options).get(folder.name)
-            if kept is not None and kept.get("updates") != options.updates:
-                raise ConfigError(
-                    f"{_score_file(options)} has {folder.name} after {kept.get('updates', 'all')} updates, not after"
-                    f" {options.updates or 'all'}: ask for as many, or name another file with --scores"
-                )
-            if kept is None:
+            if _kept(folder.name, options) is None:
                 prepare(RECIPES / family.small, run=shared, corpora=options.corpora)
                 found = _run(recipe, folder, shared / "data", options.threads)
                 if found is None:
@@ -169,6 +152,21 @@ def _keep(name: str, found: Mapping[str, Any], options: ClaimsOptions) -> None:
     unfinished.replace(file)
 
 
+def _kept(name: str, options: ClaimsOptions) -> dict[str, Any] | None:
+    """What a run gave, where it has its score.
+
+    Raises:
+        ConfigError: it was trained for another number of updates.
+    """
+    kept = _scores(options).get(name)
+    if kept is not None and kept.get("updates") != options.updates:
+        raise ConfigError(
+            f"{_score_file(options)} has {name} after {kept.get('updates', 'all')} updates, not after"
+            f" {options.updates or 'all'}: ask for as many, or name another file with --scores"
+        )
+    return None if kept is None else dict(kept)
+
+
 def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str, Any] | None:
     """One run to its score; None if it was interrupted."""
     recipe = load_recipe(recipe_file)
@@ -182,37 +180,72 @@ def _run(recipe_file: Path, folder: Path, data: Path, threads: int) -> dict[str,
         return None
     export(folder, out=folder / "bundle", force=True)
     bundle = Bundle.load(folder / "bundle")
-    sides = side_names(len(recipe.source_languages))
-    *sources, gold = read_parallel([text_path(data, recipe.data.corpora[0].name, "test", side) for side in sides])
+    *sources, gold = _test_text(recipe, data)
     system = decode_system(recipe.name, bundle, sources, Decoding(threads=threads, segments=True))
-    scores = {
-        score.metric: score.value for score in task_scores(recipe.task, recipe.target_language, system.texts, gold)
+    counts = Counts(corpus_metrics(recipe.task, recipe.target_language), {recipe.name: system.texts}, gold)
+    scores = counts.compare(recipe.name)[recipe.name]
+    return {
+        "scores": {score.metric: score.value for score in scores},
+        "intervals": {score.metric: score.interval for score in scores},
+        "perplexity": _last_perplexity(folder),
+        "tokens_per_second": system.training_speed,
+        "parameters": system.parameters,
+        "seconds": round(progress.seconds),
     }
-    return {"scores": scores, "parameters": system.parameters, "seconds": round(progress.seconds)}
+
+
+def _test_text(recipe: Recipe, data: Path) -> list[list[str]]:
+    """Sources and references of all corpora with a test set, one after another."""
+    sides, tested = side_names(len(recipe.source_languages)), [c for c in recipe.data.corpora if "test" in c.splits]
+    found = [read_parallel([text_path(data, corpus.name, "test", side) for side in sides]) for corpus in tested]
+    return [list(chain.from_iterable(columns)) for columns in zip(*found, strict=True)]
+
+
+def _last_perplexity(folder: Path) -> float:
+    """Of the validation after the last update, whose weights are those that are scored."""
+    lines = [line for line in read_metrics(folder / "metrics.jsonl") if line["group"] == "valid"]
+    return round(float(lines[-1]["perplexity"]), 3)
 
 
 def _table(family: str, one: Family, options: ClaimsOptions) -> dict[str, Any]:
-    """The rows, and how many pairs of them our means order as the paper does."""
+    """The rows, and how far our means order them as the paper does."""
     rows = [_row(family, name, published, options) for name, published in one.rows().items()]
-    told = [(row["paper"], row["ours"]) for row in rows if row["ours"] is not None]
-    pairs = [(p - q) * (a - b) for (p, a), (q, b) in combinations(told, 2) if p != q]
-    return {"rows": rows, "pairs": len(pairs), "alike": sum(product > 0 for product in pairs)}
+    return {
+        "rows": rows,
+        "order": asdict(_order(rows, "paper", "ours")),
+        "perplexity_order": asdict(_order(rows, "paper_perplexity", "perplexity")),
+    }
+
+
+def _order(rows: Sequence[Mapping[str, Any]], theirs: str, ours: str) -> Agreement:
+    return agreement([(row[theirs], row[ours]) for row in rows if None not in (row[theirs], row[ours])])
 
 
 def _row(family: str, name: str, published: Recipe, options: ClaimsOptions) -> dict[str, Any]:
-    runs, scores = [_run_name(family, name, seed) for seed in range(1, options.seeds + 1)], _scores(options)
-    found = [scores[run] for run in runs if run in scores]
+    runs = [_run_name(family, name, seed) for seed in range(1, options.seeds + 1)]
+    found = [kept for run in runs if (kept := _kept(run, options)) is not None]
     values = [one["scores"]["BLEU"] for one in found]
     return {
         "name": name,
         "table": published.published["table"],
-        "paper": published.published["bleu"],
+        "paper": published.published.get("bleu"),
+        "paper_interval": published.published.get("bleu_interval"),
+        "paper_perplexity": published.published.get("perplexity"),
         "ours": statistics.mean(values) if values else None,
         "deviation": statistics.stdev(values) if len(values) > 1 else None,
         "values": values,
+        "interval": _mean(one["intervals"]["BLEU"] for one in found if "intervals" in one),
+        "perplexity": _mean(one["perplexity"] for one in found if "perplexity" in one),
+        "tokens_per_second": _mean(one["tokens_per_second"] for one in found if "tokens_per_second" in one),
         "parameters": found[0]["parameters"] if found else None,
         "seconds": sum(one["seconds"] for one in found),
     }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    """Of the runs that have a value: those of earlier versions have scores alone."""
+    found = list(values)
+    return statistics.mean(found) if found else None
 
 
 def show(result: Mapping[str, Any]) -> None:
@@ -220,20 +253,4 @@ def show(result: Mapping[str, Any]) -> None:
     say(show_environment(result["environment"]))
     for name, family in result["families"].items():
         say("", *markdown(name, family))
-
-
-def markdown(name: str, family: Mapping[str, Any]) -> Sequence[str]:
-    lines = [f"| {name} | published in | paper's BLEU | ours | runs | parameters |", "|---|---|--:|--:|--:|--:|"]
-    for row in family["rows"]:
-        ours = "–" if row["ours"] is None else f"{row['ours']:.2f}"
-        if row["deviation"] is not None:
-            ours += f" ± {row['deviation']:.2f}"
-        size = "–" if row["parameters"] is None else f"{row['parameters']:,}"
-        cells = (row["name"], row["table"], f"{row['paper']:.2f}", ours, str(len(row["values"])), size)
-        lines.append(f"| {' | '.join(cells)} |")
-    notes = []
-    if family["pairs"]:
-        notes.append(f"{family['alike']} of {family['pairs']} pairs of rows are in the paper's order.")
-    if any(row["deviation"] is not None for row in family["rows"]):
-        notes.append("±: standard deviation over the runs, one for each seed.")
-    return [*lines, *(["", " ".join(notes)] if notes else [])]
+    say(*(f"drawn: {file}" for file in result["drawn"]))

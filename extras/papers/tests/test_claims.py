@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ import pytest
 
 from tandem.deploy.evaluation.decoding import Decoding
 from tandem.extras.papers.claims import table as claims
+from tandem.extras.papers.claims.compared import RECIPES, Family, families
+from tandem.extras.papers.claims.learning import learning
 from tandem.extras.papers.claims.options import ClaimsOptions
-from tandem.extras.papers.claims.table import RECIPES, Family, families, markdown, measure
+from tandem.extras.papers.claims.printing import markdown
+from tandem.extras.papers.claims.table import measure
 from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError
 from tandem.training.data.corpus import read_lines
+from tandem.training.data.dataset import text_path
 from tandem.training.describe import bundle_parameters
 from tandem.training.export.bundle import Shipping
 from tandem.training.loop.commands import train
@@ -41,7 +46,26 @@ ROWS = {
     "convs2s-positions": ["convs2s-ablation", *(f"convs2s-no-{side}positions" for side in ("", "source-", "target-"))],
     "convs2s-attention": ["convs2s-ablation", *(f"convs2s-attention{layers}" for layers in _ATTENTION)],
     "multisource-strategies": [*_STRATEGIES, *_SENTINELS],
+    "postediting-strategies": [*_STRATEGIES, *_SENTINELS],
     "memd-encoders": [f"memd-{name}" for name in _ENCODERS],
+    "convs2s-encoder-kernels": [
+        f"convs2s-encoder-kernel{kernel}-layers{layers}" for kernel in (3, 5, 7) for layers in (5, 9, 13)
+    ],
+    "convs2s-decoder-kernels": [
+        f"convs2s-decoder-kernel{kernel}-layers{layers}" for kernel in (3, 5, 7) for layers in (3, 5, 7)
+    ],
+    "convs2s-encoder-depth": [f"convs2s-encoder-kernel3-layers{layers}" for layers in (1, 3, 5, 9, 13, 17, 21, 25)],
+    "convs2s-decoder-depth": [
+        f"convs2s-decoder-kernel5-layers{layers}" for layers in (1, 2, 3, 5, 7, 9, 13, 17, 21, 25)
+    ],
+    "multisource-decoders": [
+        *("concatenation", "flat", "hierarchical"),
+        *("cgru-concatenation", "gru-flat", "gru-hierarchical"),
+    ],
+    "memd-widths": ["memd-rnnsearch", "memd-d1024", "memd-d2048"],
+    "claims-dpn-paths": ["dpn-m1", "dpn-m4", "dpn-m9"],
+    "claims-layerwise-parts": ["layerwise", "layerwise-no-mixed", "layerwise-no-sharing"],
+    "claims-memd-encoders": ["memd-2e1d", "memd-rnnsearch"],
 }
 """By family its rows, as the papers' tables have them."""
 each_family = pytest.mark.parametrize("name", ROWS)
@@ -57,6 +81,11 @@ def variants(name: str, family: Family, folder: Path) -> dict[str, Any]:
     return made
 
 
+def quartered(size: Any) -> Any:
+    """Published models of width 512 are 128 wide here."""
+    return [quartered(one) for one in size] if isinstance(size, list) else size // 4
+
+
 def test_every_family_is_tested() -> None:
     assert list(families()) == list(ROWS)
 
@@ -68,11 +97,14 @@ def test_variants_differ_in_what_a_table_compares_and_in_nothing_else(name: str,
     assert set(made) == set(ROWS[name])
     for row, recipe in made.items():
         assert (recipe.data, recipe.optimiser, recipe.decoding) == (small.data, small.optimiser, small.decoding)
-        assert recipe.training == replace(small.training, seed=7)
+        assert recipe.training == replace(small.training, seed=7, **family.training)
         theirs, ours = to_mapping(published[row].model_config()), to_mapping(recipe.model_config())
         switches = {key: ours[key] for key in family.keys}
         assert switches == {key: theirs[key] for key in family.keys}
-        assert ours == to_mapping(replace(small, model=small.model | family.model | switches).model_config())
+        sizes = {key: ours[key] for key in family.scaled}
+        assert sizes == {key: quartered(theirs[key]) for key in family.scaled}
+        assert set(family.scaled.values()) <= {0.25}
+        assert ours == to_mapping(replace(small, model=small.model | family.model | switches | sizes).model_config())
     assert len({json.dumps(to_mapping(recipe.model_config())) for recipe in made.values()}) == len(made)
 
 
@@ -92,11 +124,13 @@ def test_a_table_has_means_deviations_and_how_many_pairs_are_in_order(tmp_path: 
         "convs2s-no-source-positions": (21.3, 27.0, None),
         "convs2s-no-target-positions": (21.5, None, None),
     }
-    assert (table["alike"], table["pairs"]) == (2, 3)
+    assert table["order"] == {"alike": 2, "pairs": 3, "tau": pytest.approx(1 / 3), "p_value": pytest.approx(0.5)}
+    assert [row["paper_interval"] for row in table["rows"]] == [None] * 4
     shown = "\n".join(markdown("convs2s-positions", table))
     assert " | Gehring et al. 2017, tables 4, 5, 7 and 8 | 21.63 | 31.00 ± 1.41 | 2 | 1,234 |" in shown
     assert "| convs2s-no-target-positions | Gehring et al. 2017, table 4 | 21.50 | – | 0 | – |" in shown
-    assert "2 of 3 pairs of rows are in the paper's order." in shown
+    assert "2 of 3 pairs of rows are in the paper's order: Kendall's tau +0.33, p = 0.50 (one-sided" in shown
+    assert "perplexity" not in shown
 
 
 def test_runs_of_another_recipe_and_unknown_families_are_refused(tmp_path: Path) -> None:
@@ -120,6 +154,89 @@ def test_the_committed_scores_are_those_of_docs() -> None:
             assert "\n".join(markdown(name, table)) in docs
 
 
+def test_single_rows_can_be_asked_for(tmp_path: Path) -> None:
+    """Of every family that has one; what has none of them is left out, and nothing is trained without a wish to."""
+    options = ClaimsOptions(rows="dpn-m9,dpn-m1", families="dpn-paths,claims-dpn-paths,memd-encoders", runs=tmp_path)
+    result = measure(replace(options, no_train=True))
+    rows = {name: [row["name"] for row in family["rows"]] for name, family in result["families"].items()}
+    assert rows == {"dpn-paths": ["dpn-m1", "dpn-m9"], "claims-dpn-paths": ["dpn-m1", "dpn-m9"]}
+    assert not result["complete"]
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match=r"--rows must be of dpn-m1, .*, but has memd-2e1d"):
+        measure(replace(options, families="dpn-paths", rows="memd-2e1d", no_train=True))
+
+
+def test_what_is_there_is_printed_without_training(tmp_path: Path) -> None:
+    options = ClaimsOptions(families="claims-memd-encoders", runs=tmp_path, seeds=1, no_train=True)
+    for row, value in (("memd-2e1d", 21.0), ("memd-rnnsearch", 20.0)):
+        written = {
+            "scores": {"BLEU": value},
+            "intervals": {"BLEU": 1.5},
+            "perplexity": 12.5,
+            "tokens_per_second": 3000.0,
+            "parameters": 1234,
+            "seconds": 5,
+        }
+        claims._keep(f"claims-memd-encoders-{row}-1", written, options)
+    result = measure(options)
+    assert result["complete"]
+    (first, second) = result["families"]["claims-memd-encoders"]["rows"]
+    assert (first["ours"], second["ours"]) == (21.0, 20.0)
+    assert (first["interval"], first["perplexity"], first["tokens_per_second"]) == (1.5, 12.5, 3000.0)
+    shown = markdown("claims-memd-encoders", result["families"]["claims-memd-encoders"])
+    assert shown[0].endswith("| paper's BLEU | ours | interval | perplexity | training tokens/s | runs | parameters |")
+    assert shown[2].endswith("| 37.24 | 21.00 | ± 1.50 | 12.50 | 3,000 | 1 | 1,234 |")
+
+
+def test_perplexities_stand_beside_the_papers(tmp_path: Path) -> None:
+    """Printed as 6.65, 6.68, 6.69 and 6.63: ours is the exact reverse."""
+    options = ClaimsOptions(families="convs2s-positions", runs=tmp_path, seeds=1, no_train=True)
+    ours = {"ablation": 7.2, "no-positions": 7.1, "no-source-positions": 7.0, "no-target-positions": 7.3}
+    for row, value in ours.items():
+        written = {"scores": {"BLEU": 30.0}, "perplexity": value, "parameters": 1, "seconds": 5}
+        claims._keep(f"convs2s-positions-convs2s-{row}-1", written, options)
+    table = measure(options)["families"]["convs2s-positions"]
+    assert table["perplexity_order"] == {"alike": 0, "pairs": 6, "tau": -1.0, "p_value": 1.0}
+    assert table["order"]["tau"] is None
+    shown = markdown("convs2s-positions", table)
+    assert shown[2].endswith("| 21.63 | 30.00 | 6.65 | 7.20 | 1 | 1 |")
+    assert "Perplexity: 0 of 6 pairs of rows are in the paper's order: Kendall's tau -1.00, p = 1.00" in shown[-1]
+
+
+def test_runs_are_scored_on_the_test_sets_of_all_corpora(tmp_path: Path) -> None:
+    recipe = load_recipe(RECIPES / "open-de-en-small" / "dpn.toml")
+    for corpus in recipe.data.corpora:
+        for side in ("source0", "target"):
+            write_lines(text_path(tmp_path, corpus.name, "test", side), [f"{side} of {corpus.name}"])
+    assert claims._test_text(recipe, tmp_path) == [
+        ["source0 of tatoeba-de-en", "source0 of open-de-en"],
+        ["target of tatoeba-de-en", "target of open-de-en"],
+    ]
+
+
+def validated(folder: Path, *lines: dict[str, Any]) -> None:
+    folder.mkdir(parents=True)
+    write_lines(folder / "metrics.jsonl", [json.dumps({"group": "valid"} | line) for line in lines])
+
+
+def test_how_rows_learnt_is_drawn(tmp_path: Path) -> None:
+    """BLEU where all validations have it, means over seeds; runs that have gone are left out."""
+    runs = tmp_path / "runs"
+    for seed, values in ((1, (10.0, 20.0)), (2, (14.0,))):
+        lines = [{"update": 100 * n, "bleu": value, "perplexity": 50.0} for n, value in enumerate(values, 1)]
+        validated(runs / f"multisource-decoders-flat-{seed}", *lines, {"group": "train", "update": 50, "loss": 1.0})
+    validated(runs / "dpn-paths-dpn-m1-1", {"update": 500, "perplexity": 9.0, "loss": 2.2})
+    found = {"flat": [runs / f"multisource-decoders-flat-{seed}" for seed in (1, 2, 3)], "gone": [runs / "none"]}
+    assert learning(found) == ("bleu", {"flat": [(100, 12.0), (200, 20.0)]})
+    assert learning({"dpn-m1": [runs / "dpn-paths-dpn-m1-1"], **found})[0] == "perplexity"
+    chosen = "multisource-decoders,dpn-paths,memd-widths"
+    options = ClaimsOptions(families=chosen, runs=runs, no_train=True, curves=tmp_path / "drawn")
+    drawn = [Path(file) for file in measure(options)["drawn"]]
+    names = [f"{name}.{form}" for name in ("dpn-paths", "multisource-decoders") for form in ("png", "svg")]
+    assert sorted(file.name for file in drawn) == names
+    assert all(file.stat().st_size > 1000 for file in drawn)
+
+
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("BLEU 31", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine\.json is not JSON"):
@@ -131,6 +248,8 @@ def test_scores_after_fewer_updates_are_not_taken_for_others(tmp_path: Path) -> 
     claims._keep("dpn-paths-dpn-m1-1", {"scores": {"BLEU": 1.0}, "parameters": 1, "seconds": 1}, options)
     with pytest.raises(ConfigError, match="has dpn-paths-dpn-m1-1 after 3 updates, not after all"):
         measure(replace(options, updates=None))
+    with pytest.raises(ConfigError, match="has dpn-paths-dpn-m1-1 after 3 updates, not after all"):
+        measure(replace(options, updates=None, no_train=True))
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +304,13 @@ def test_every_variant_trains_and_is_scored(
     assert all(row["ours"] is None for row in stopped["families"][name]["rows"])
     result = measure(options)
     assert result["complete"]
-    assert [len(row["values"]) for row in result["families"][name]["rows"]] == [1] * len(ROWS[name])
+    rows = result["families"][name]["rows"]
+    assert [len(row["values"]) for row in rows] == [1] * len(ROWS[name])
+    # Two updates from the start: about as many as there are pieces, and more where DPN-S2S begins worse than even.
+    perplexities = [row["perplexity"] for row in rows]
+    assert 100 < min(perplexities) < 1000 and all(map(isfinite, perplexities))
+    assert all(row["tokens_per_second"] > 0 for row in rows)
+    assert all(row["interval"] >= 0 for row in rows)
     monkeypatch.setattr(claims, "_run", None)
     shutil.rmtree(options.runs / f"{name}-{ROWS[name][0]}-1")
     assert measure(options)["families"] == result["families"]

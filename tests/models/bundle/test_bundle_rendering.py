@@ -12,7 +12,7 @@ import pytest
 
 from tandem.models.bundle import Bundle, Manifest, Vocabularies, VocabularyFile, write_bundle
 from tandem.models.errors import BundleError
-from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.rendering import Renderer, with_unknown_words
 from tandem.models.vocabulary import EDITS, Vocabulary, WordVocabulary, train_sentencepiece
 from tandem.models.vocabulary.dictionary import Dictionary
 from tests.models.bundle.manifests import small_manifest
@@ -53,12 +53,20 @@ def test_a_dictionary_is_shipped_read_and_used(tmp_path: Path) -> None:
     assert Renderer.of(bundle).needs_attention
 
 
+def test_a_bundle_says_whether_unknown_words_stay(tmp_path: Path) -> None:
+    """And whoever uses it may want it otherwise."""
+    bundle = word_bundle(tmp_path, keep_unknown=True)
+    assert Renderer.of(Bundle.load(bundle.path)).keep_unknown
+    wanted = {keep: Renderer.of(with_unknown_words(bundle, keep)).keep_unknown for keep in (None, True, False)}
+    assert wanted == {None: True, True: True, False: False}
+
+
 def test_bundles_without_one_load_as_before(tmp_path: Path) -> None:
     """Manifests written before there was a choice lack the keys."""
     plain = manifest((SHARED,), SHARED, task="translate")
     bundle = write(tmp_path, plain, {"shared.model": EDITING})
     content = json.loads((bundle.path / "manifest.json").read_text())
-    del content["target_form"], content["dictionary"], content["decoding"]["attention"]
+    del content["target_form"], content["keep_unknown"], content["dictionary"], content["decoding"]["attention"]
     (bundle.path / "manifest.json").write_text(json.dumps(content))
     loaded = Bundle.load(bundle.path)
     assert replace(loaded.manifest, files={}) == plain

@@ -71,6 +71,20 @@ def test_an_unknown_word_is_translated_or_copied() -> None:
     assert renderer.options(SearchOptions(beam_size=3)) == SearchOptions(beam_size=3, attention=True)
 
 
+def test_unknown_words_may_stay() -> None:
+    """Nothing is looked at then, and edits have the translation's own words and what the model wrote."""
+    renderer = Renderer((GERMAN,), ENGLISH, dictionary=DICTIONARY, keep_unknown=True)
+    assert not renderer.needs_attention
+    assert not renderer.options(SearchOptions()).attention
+    found = hypothesis(ENGLISH.id_of("the"), UNK, looks_at=[[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
+    assert renderer.text(found, (), ["das Maus"]) == "the <unk>"
+    words = WordVocabulary([*EDITS, "das", "Haus"])
+    editing = Renderer((words,), words, "edits", keep_unknown=True)
+    keep = words.id_of("⟨keep⟩")
+    looks_at = [[0, 1.0, 0], [0, 0, 1.0], [0, 0, 1.0]]
+    assert editing.text(hypothesis(UNK, keep, looks_at=looks_at), (), ["Wort Haus"]) == "<unk> Wort Haus"
+
+
 def test_text_is_normalised_as_when_it_was_encoded() -> None:
     renderer = Renderer((GERMAN,), ENGLISH)
     found = hypothesis(UNK, looks_at=[[0.1, 0.9, 0], [0, 0, 1]])

@@ -103,6 +103,7 @@ def test_limits_are_the_smallest_and_terms_are_all(
     [
         ({"task": "summarize"}, "has the task 'summarize', but .* has 'translate'"),
         ({"source_languages": ["fr"]}, r"has the source_languages \('fr',\)"),
+        ({"keep_unknown": True}, "has the keep_unknown True, but .* has False"),
         ({"target_language": "fr"}, "has the target_language 'fr', but .* has 'en'"),
     ],
 )

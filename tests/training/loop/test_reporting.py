@@ -8,11 +8,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from rich.console import Console
 
 from tandem.training.checkpoint import TrainingProgress
 from tandem.training.loop import reporting
+from tandem.training.loop.pictures import SeenSource, picture
 from tandem.training.loop.reporting import ShownSentence, TerminalReporter, TrainingClock, read_metrics
 
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
@@ -24,6 +27,7 @@ class Events:
     def __init__(self) -> None:
         self.scalars: list[tuple[str, float, int]] = []
         self.texts: list[tuple[str, str, int]] = []
+        self.images: list[tuple[str, tuple[int, ...], int, str]] = []
         self.closed = False
 
     def add_scalar(self, name: str, value: float, update: int) -> None:
@@ -31,6 +35,9 @@ class Events:
 
     def add_text(self, name: str, text: str, update: int) -> None:
         self.texts.append((name, text, update))
+
+    def add_image(self, name: str, image: NDArray[np.uint8], update: int, dataformats: str) -> None:
+        self.images.append((name, image.shape[2:], update, dataformats))
 
     def close(self) -> None:
         self.closed = True
@@ -94,6 +101,36 @@ def test_examples_are_shown_short_and_kept_whole(events: Events, tmp_path: Path)
         "| Wo [b]ist[/b] es? | Where is it? | Where's it? |",
         rf"| a\|b | {'x' * 200} | c |",
     ]
+
+
+def test_what_the_model_looks_at_is_drawn(events: Events, tmp_path: Path) -> None:
+    """Of the sentences of which it is known."""
+    seen = SeenSource(("the", "</s>"), ("das", "</s>"), np.eye(2, dtype=np.float32))
+    examples = [
+        ShownSentence("das", "the", "the", (seen,)),
+        ShownSentence("", "", ""),
+        ShownSentence("b", "b", "b", (seen,)),
+    ]
+    with TerminalReporter(400, tmp_path, console()[0]) as reporter:
+        reporter.validation(TrainingProgress(update=7), {"loss": 2.25}, examples)
+    assert events.images == [(f"valid/attention/{number}", (3,), 7, "HWC") for number in (1, 3)]
+
+
+def test_pictures_are_in_the_event_files(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    seen = SeenSource(("the", "</s>"), ("das", "</s>"), np.eye(2, dtype=np.float32))
+    with TerminalReporter(400, tmp_path, console()[0]) as reporter:
+        for update in (7, 14):
+            reporter.validation(
+                TrainingProgress(update=update), {"loss": 1.0}, [ShownSentence("das", "the", "", (seen,))]
+            )
+    found = EventAccumulator(str(tmp_path / "events"))
+    found.Reload()
+    images = found.Images("valid/attention/1")
+    height, width, _ = picture([seen]).shape
+    assert [(one.step, one.height, one.width) for one in images] == [(7, height, width), (14, height, width)]
 
 
 def test_a_perplexity_beyond_numbers_is_infinite(events: Events, tmp_path: Path) -> None:

@@ -207,6 +207,9 @@ def test_given_vocabularies_are_not_trained_from_random_weights_unasked(
     assert contents(run) == before
     assert "trained after update 3" in succeeds("train", written(), "--run", run, "--scratch")
     assert "trained after update 4" in succeeds("train", written(updates=4), "--run", run, "--resume")
+    said = succeeds("train", written(updates=4), "--run", run, "--resume", "--updates", 2)
+    assert "nothing was trained: update 4 is past the 2 asked for" in said
+    assert "trained after" not in said.replace("nothing was trained", "")
 
 
 def test_adapters_need_a_bundle_to_begin_from(run: Path, written: Written, start: Path) -> None:
@@ -333,6 +336,21 @@ def test_preparing_says_how_many_sources_were_cut(tmp_path: Path, written: Writt
 def test_a_cooldown_that_is_longer_than_training_is_told(run: Path, written: Written) -> None:
     said = succeeds("train", written(), "--run", run, "--set", "optimiser.cooldown=500")
     assert "note: cooldown is 500, more than the 3 updates: the learning rate falls from the beginning" in said
+
+
+def test_fewer_updates_have_a_cooldown_of_the_same_share(run: Path, written: Written) -> None:
+    """The rate stays what the recipe says until it falls; more updates leave the cooldown as it is."""
+    steady = ("--set", "optimiser.schedule=constant", "--set", "optimiser.warmup=0", "--set", "optimiser.cooldown=6")
+    recipe = written(updates=9, log_every=1)
+    said = succeeds("train", recipe, "--run", run, *steady, "--updates", 3)
+    assert "note: cooldown is 2 instead of 6: the recipe's is for 9 updates, and these are 3" in said
+    rates = [line["rate"] for line in read_metrics(run / "metrics.jsonl") if line["group"] == "train"]
+    peak = toy_recipe().optimiser.learning_rate
+    assert rates == pytest.approx([peak, peak * 2 / 3, peak / 3])
+    said = succeeds("train", recipe, "--run", run, "--resume", "--updates", 12)
+    assert "note: cooldown" not in said
+    rates = [line["rate"] for line in read_metrics(run / "metrics.jsonl") if line["group"] == "train"]
+    assert rates[3:6] == pytest.approx([peak] * 3) and rates[6] < peak
 
 
 def test_a_run_is_described_by_its_newest_checkpoint(run: Path, written: Written, tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ from tandem.service.engine import Engine, EngineOptions
 from tandem.service.settings import Settings
 from tandem.training.data.config import CorpusConfig, VocabularyConfig
 from tandem.training.data.prepare import prepare
+from tandem.training.data.summary import PreparedSummary, check_prepared
 from tandem.training.export.proof import ProofSettings, verify
+from tandem.training.loop.validation import TextValidator
 from tandem.training.optimisation.optim import OptimiserConfig
 from tandem.training.recipe import Recipe, TrainingConfig
 from tests.service.support import running
-from tests.training.toy import DATA, LETTERS, trained_bundle, write_lines
+from tests.training.toy import DATA, LETTERS, bundle_without_graphs, trained_bundle, write_lines
 
 RARE = {"hund": "dog", "maus": "mouse"}
 NAMED = replace(
@@ -109,6 +111,21 @@ def test_names_and_rare_words_come_out(bundle: Bundle, folder: Path) -> None:
     names = [line for line in found if "Name" in line]
     assert len(names) > 3
     assert not any("<unk>" in line for line in found)
+
+
+def test_unknown_words_stay_where_a_recipe_says_so(bundle: Bundle, folder: Path) -> None:
+    """In validation and in the bundle; data that was prepared before is as good."""
+    keeping = replace(recipe(), data=replace(NAMED, keep_unknown=True))
+    check_prepared(PreparedSummary.load(folder / "data"), keeping.data, ("de", "en"), folder / "data")
+    model = load_bundle_model(bundle)
+    decoded = TextValidator(keeping, folder / "data").decode(model)["names"]
+    rare = [text for text, gold in zip(decoded.texts, decoded.references, strict=True) if "Name" in gold]
+    assert any("<unk>" in text for text in rare)
+    assert not any("Name" in text for text in decoded.texts)
+    kept = bundle_without_graphs(model, keeping, folder / "data", folder / "keeping")
+    assert kept.manifest.keep_unknown
+    assert not bundle.manifest.keep_unknown
+    assert decode_lines(kept, *Decoding("torch", "float32").prepare(kept), [["a Zebulon c"]]) == ["the-a <unk> the-c"]
 
 
 def test_the_proof_measures_text(bundle: Bundle, folder: Path) -> None:
