@@ -89,7 +89,7 @@ def build(out: Path, include: Path, compiler: str = "g++", flags: Sequence[str] 
     with TemporaryDirectory(prefix="tandem-native-") as name:
         folder = Path(name)
         objects = compile_kernels(folder, compiler, flags)
-        given = [*_FLAGS, *flags, "-c", SOURCES / "operators.cpp", "-isystem", include.resolve()]
+        given = [*_FLAGS, *flags, "-c", str(SOURCES / "operators.cpp"), "-isystem", str(include.resolve())]
         run([compiler, *given, "-o", "operators.o"], folder)
         # Its own standard library inside: it shall load on older systems than the one that built it.
         linked = ["-shared", "-static-libstdc++", "-static-libgcc", *flags, *objects, "operators.o"]
@@ -121,7 +121,7 @@ def compile_kernels(folder: Path, compiler: str, flags: Sequence[str] = ()) -> l
     common = (compiler, *_FLAGS, *flags, "-c")
     targets = {**_MACHINES[platform.machine()], "kernels_plain": (4, ())}
     for name, (lanes, own) in targets.items():
-        given = [*own, f"-DLANES={lanes}", f"-DTARGET={name}", SOURCES / "kernels.cpp"]
+        given = [*own, f"-DLANES={lanes}", f"-DTARGET={name}", str(SOURCES / "kernels.cpp")]
         run([*common, *given, "-o", f"{name}.o"], folder)
     run([*common, SOURCES / "targets.cpp", "-o", "targets.o"], folder)
     return [*(f"{name}.o" for name in targets), "targets.o"]

@@ -46,7 +46,7 @@ class Graph:
         self._index()
 
     def _index(self) -> None:
-        self.makers = {name: node for node in self.nodes for name in node.output}
+        self.makers: dict[str, Node] = {name: node for node in self.nodes for name in node.output}
         self._readers: dict[str, list[Node]] = defaultdict(list)
         for node in self.nodes:
             for name in node.input:

@@ -25,6 +25,7 @@ from tandem.models.steps.torch_graphs import graph_modules
 from tandem.models.vocabulary import EOS
 from tandem.service.runtimes import onnx as runtime
 from tandem.service.runtimes.onnx import OnnxGraphs as RuntimeGraphs
+from tandem.service.runtimes.sessions import open_session
 from tandem.training.export import bundle as exports
 from tandem.training.export.bundle import add_shortlist
 from tandem.training.export.ensemble import Assembly, ensemble_bundle
@@ -145,7 +146,6 @@ def test_the_service_opens_at_once_what_it_searches_with(
 ) -> None:
     """The graphs over the whole vocabulary take memory, and wait until they are asked for."""
     opened: list[str] = []
-    open_session = runtime.open_session
 
     def note(path: Path, threads: int, operators: Path | None) -> Any:
         opened.append(path.stem)
