@@ -193,9 +193,35 @@ def _source_attention(graph: Graph, softmax: Node) -> None:
         last = context if axes == 3 else graph.read_by(context.output[0], "Transpose")
         if axes == 4:
             _transposed(graph, last, SWAPPED_HEADS)
-        inputs = [query, keys, context.input[1], mask]
-        return graph.replace(last, "SourceAttention", inputs, last.output, scale=scale)
+        inputs = [_unshaped(graph, query), keys, context.input[1], mask]
+        last, flat = _flat(graph, last)
+        return graph.replace(last, "SourceAttention", inputs, last.output, scale=scale, flat=flat)
     raise NoMatch
+
+
+def _unshaped(graph: Graph, name: str) -> str:
+    """The same numbers in the same order, in whatever shape they were made."""
+    while (node := graph.makers.get(name)) is not None and node.op_type == "Reshape":
+        name = node.input[0]
+    return name
+
+
+def _flat(graph: Graph, attended: Node) -> tuple[Node, int]:
+    """What makes contexts R x 1 x D, and 1; or contexts by head, and 0, where somebody reads them in another shape.
+
+    Rows may have any shape where only a product in bytes reads them, whose result is shaped anew.
+    """
+    try:
+        shaped = graph.read_by(attended.output[0], "Reshape")
+        with suppress(NoMatch):
+            shape = list(graph.constant(shaped.input[1]))
+            if len(shape) == 3 and shape[:2] == [-1, 1]:
+                return shaped, 1
+        levels = graph.read_by(shaped.output[0], "QuantizeLinear")
+        graph.read_by(graph.read_by(levels.output[0], "MatMulIntegerToFloat").output[0], "Reshape")
+    except NoMatch:
+        return attended, 0
+    return shaped, 1
 
 
 def _history_attention(graph: Graph, softmax: Node) -> None:
@@ -233,13 +259,15 @@ def _history_attention(graph: Graph, softmax: Node) -> None:
     if own_context.output[0] not in last.input:
         raise NoMatch
     key, value, values = sides[0], own_context.input[1], past_context.input[1]
+    last, flat = _flat(graph, last)
+    settings = {"scale": scale, "flat": flat}
     try:
         packed, appended = _side_by_side(graph, asked, key, value)
     except NoMatch:
         inputs = [asked, key, value, keys, values, history]
-        return graph.replace(last, "HistoryAttention", inputs, last.output, scale=scale)
+        return graph.replace(last, "HistoryAttention", inputs, last.output, **settings)
     outputs = [*last.output, *appended]
-    return graph.replace(last, "PackedHistoryAttention", [packed, keys, values, history], outputs, scale=scale)
+    return graph.replace(last, "PackedHistoryAttention", [packed, keys, values, history], outputs, **settings)
 
 
 def _side_by_side(graph: Graph, *parts: str) -> tuple[str, list[str]]:

@@ -47,27 +47,40 @@ struct Operator : Ort::CustomOpBase<Operator<Kernel>, Kernel, true> {
   ONNXTensorElementDataType GetOutputType(size_t index) const { return Kernel::kOutputs[index]; }
 };
 
-// Attention of several heads, or of one where there is no axis of heads.
+// Attention of several heads, or of one where keys have no axis of heads. Queries may have any shape: their order counts.
 struct Sizes {
-  tandem::Attention attention;
+  tandem::Attention attention = {};
   bool fit = false;
 
-  Sizes(const Shape& query, const Shape& keys, const Shape& values, float scale) {
+  Sizes(int64_t queries, const Shape& keys, const Shape& values, float scale) {
     const size_t axes = keys.size();
-    if (axes < 3 || axes > 4 || values.size() != axes || query.size() != axes) return;
+    if (axes < 3 || axes > 4 || values.size() != axes) return;
     attention = {keys[0], 0, axes == 4 ? keys[1] : 1, keys[axes - 2], keys[axes - 1], values[axes - 1], scale, 0};
-    const int64_t row = attention.heads * attention.width, total = elements(query);
-    fit = attention.sentences > 0 && row > 0 && query.back() == attention.width && values[0] == keys[0] &&
-          values[axes - 2] == attention.positions && (axes == 3 || values[1] == keys[1]) &&
-          total % (attention.sentences * row) == 0;
-    if (fit) attention.rows = total / (attention.sentences * row);
+    const int64_t row = attention.heads * attention.width;
+    fit = attention.sentences > 0 && row > 0 && values[0] == keys[0] && values[axes - 2] == attention.positions &&
+          (axes == 3 || values[1] == keys[1]) && queries % (attention.sentences * row) == 0;
+    if (fit) attention.rows = queries / (attention.sentences * row);
     attention.stride = row;
   }
+};
 
-  Shape context(const Shape& query) const {
-    Shape shape = query;
-    shape.back() = attention.value_width;
-    return shape;
+// How contexts lie: by row as R x 1 x D where ``flat`` is set, else like the queries that a graph has without these
+// operators, B x K x H x E, B x K x E, or R x 1 x H x E of history.
+struct Contexts {
+  float scale;
+  bool flat;
+
+  explicit Contexts(Ort::ConstKernelInfo info)
+      : scale(info.GetAttribute<float>("scale")), flat(info.GetAttribute<int64_t>("flat") != 0) {}
+
+  Shape by_row(const tandem::Attention& a) const {
+    const int64_t rows = a.sentences * a.rows;
+    return flat ? Shape{rows, 1, a.heads * a.value_width} : Shape{rows, 1, a.heads, a.value_width};
+  }
+
+  Shape by_sentence(const tandem::Attention& a, bool heads) const {
+    if (flat) return by_row(a);
+    return heads ? Shape{a.sentences, a.rows, a.heads, a.value_width} : Shape{a.sentences, a.rows, a.value_width};
   }
 };
 
@@ -75,20 +88,20 @@ struct SourceAttention {
   static constexpr const char* kName = "SourceAttention";
   static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat, kFloat};
   static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat};
-  float scale;
+  Contexts contexts;
 
-  explicit SourceAttention(Ort::ConstKernelInfo info) : scale(info.GetAttribute<float>("scale")) {}
+  explicit SourceAttention(Ort::ConstKernelInfo info) : contexts(info) {}
 
   Ort::Status ComputeV2(OrtKernelContext* given) {
     Ort::KernelContext context(given);
     const auto query = context.GetInput(0), keys = context.GetInput(1), values = context.GetInput(2);
     const auto mask = context.GetInput(3);
-    const Shape shape = shape_of(query);
-    const Sizes sizes(shape, shape_of(keys), shape_of(values), scale);
+    const Shape known = shape_of(keys);
+    const Sizes sizes(elements(shape_of(query)), known, shape_of(values), contexts.scale);
     if (!sizes.fit || elements(shape_of(mask)) != sizes.attention.sentences * sizes.attention.positions) {
       return refused("SourceAttention: sizes of query, keys, values and mask do not fit together");
     }
-    auto out = context.GetOutput(0, sizes.context(shape));
+    auto out = context.GetOutput(0, contexts.by_sentence(sizes.attention, known.size() == 4));
     tandem::kernels().source_attention(sizes.attention, query.GetTensorData<float>(), keys.GetTensorData<float>(),
                                        values.GetTensorData<float>(), mask.GetTensorData<float>(),
                                        out.GetTensorMutableData<float>());
@@ -100,23 +113,23 @@ struct HistoryAttention {
   static constexpr const char* kName = "HistoryAttention";
   static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat, kFloat, kFloat, kFloat};
   static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat};
-  float scale;
+  Contexts contexts;
 
-  explicit HistoryAttention(Ort::ConstKernelInfo info) : scale(info.GetAttribute<float>("scale")) {}
+  explicit HistoryAttention(Ort::ConstKernelInfo info) : contexts(info) {}
 
   Ort::Status ComputeV2(OrtKernelContext* given) {
     Ort::KernelContext context(given);
     const auto query = context.GetInput(0), key = context.GetInput(1), value = context.GetInput(2);
     const auto keys = context.GetInput(3), values = context.GetInput(4), history = context.GetInput(5);
-    const Shape shape = shape_of(query);
-    const Sizes sizes(shape, shape_of(keys), shape_of(values), scale);
+    const int64_t queries = elements(shape_of(query));
+    const Sizes sizes(queries, shape_of(keys), shape_of(values), contexts.scale);
     const tandem::Attention& a = sizes.attention;
-    if (!sizes.fit || a.value_width != a.width || elements(shape_of(key)) != elements(shape) ||
-        elements(shape_of(value)) != elements(shape) ||
+    if (!sizes.fit || a.value_width != a.width || elements(shape_of(key)) != queries ||
+        elements(shape_of(value)) != queries ||
         elements(shape_of(history)) != a.sentences * a.rows * a.positions) {
       return refused("HistoryAttention: sizes of query, key, value, pools and history do not fit together");
     }
-    auto out = context.GetOutput(0, sizes.context(shape));
+    auto out = context.GetOutput(0, contexts.by_row(a));
     tandem::kernels().history_attention(a, query.GetTensorData<float>(), key.GetTensorData<float>(),
                                         value.GetTensorData<float>(), keys.GetTensorData<float>(),
                                         values.GetTensorData<float>(), history.GetTensorData<float>(),
@@ -131,9 +144,9 @@ struct PackedHistoryAttention {
   static constexpr const char* kName = "PackedHistoryAttention";
   static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat, kFloat};
   static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat, kFloat, kFloat};
-  float scale;
+  Contexts contexts;
 
-  explicit PackedHistoryAttention(Ort::ConstKernelInfo info) : scale(info.GetAttribute<float>("scale")) {}
+  explicit PackedHistoryAttention(Ort::ConstKernelInfo info) : contexts(info) {}
 
   Ort::Status ComputeV2(OrtKernelContext* given) {
     Ort::KernelContext context(given);
@@ -145,8 +158,9 @@ struct PackedHistoryAttention {
       return refused("PackedHistoryAttention: sizes of rows, pools and history do not fit together");
     }
     const int64_t rows = seen[0], width = pool[1] * pool[3];
-    const tandem::Attention attention = {pool[0], rows / pool[0], pool[1], pool[2], pool[3], pool[3], scale, 3 * width};
-    auto out = context.GetOutput(0, Shape{rows, 1, pool[1], pool[3]});
+    const tandem::Attention attention = {pool[0], rows / pool[0], pool[1], pool[2], pool[3], pool[3], contexts.scale,
+                                         3 * width};
+    auto out = context.GetOutput(0, contexts.by_row(attention));
     float* const appended[] = {context.GetOutput(1, Shape{rows, pool[1], pool[3]}).GetTensorMutableData<float>(),
                                context.GetOutput(2, Shape{rows, pool[1], pool[3]}).GetTensorMutableData<float>()};
     const float* query = packed.GetTensorData<float>();
