@@ -300,7 +300,8 @@ void best_continuations(const Search& s, const float* logits, const float* score
       const float* x = logits + row * s.vocabulary;
       lse[row] = log_sum_exp(x, s.vocabulary, rows.maxima.data());
       if (forced[row] >= 0) {
-        rows.found.assign(1, {x[forced[row]], forced[row]});
+        rows.found.clear();
+        if (forced[row] < s.vocabulary) rows.found.push_back({x[forced[row]], forced[row]});
       } else {
         rows.banned.clear();
         std::copy_if(banned + row * s.bans, banned + (row + 1) * s.bans, std::back_inserter(rows.banned),
