@@ -16,6 +16,7 @@ from itertools import count
 from typing import Literal
 
 from tandem.models.text import BIDI
+from tandem.service.text.masking import MARKS_FROM
 from tandem.service.text.segmentation import split_sentences
 from tandem.service.text.spans import trim
 from tandem.service.text.splitting import Measure, split_long
@@ -263,7 +264,10 @@ def _core(piece: str) -> tuple[int, int]:
 
 
 def _is_kept(character: str) -> bool:
-    return character.isspace() or character in _SIGNS_AROUND or unicodedata.category(character) in _KEPT_AROUND
+    if character.isspace() or character in _SIGNS_AROUND:
+        return True
+    kind = unicodedata.category(character)
+    return kind in _KEPT_AROUND or (kind == "Co" and ord(character) < MARKS_FROM)  # icons of a font
 
 
 def _balanced(between: Sequence[str]) -> tuple[str, ...]:

@@ -108,6 +108,7 @@ def places_of_parts(text: str, masked: Masked, names: Sequence[str]) -> tuple[st
             written = written.removesuffix(" ") if before.isalnum() else written
             done += text[done : done + 1] == " " and behind.isalnum()
             if not _is_tag(put):
+                done += behind != "-" and _COMPOUND.match(text, done) is not None  # a sign is no part of a word
                 put = " " * (before.isspace() and written[-1:].isalnum()) + put
                 put += " " * (behind.isspace() and text[done : done + 1].isalnum())
         start = len(written) + put.index(part)
@@ -128,6 +129,7 @@ def _joined_as_before(written: str, text: str, done: int, before: str, behind: s
     return written, done
 
 
+_COMPOUND = re.compile(r"-(?=[^\W\d_])")
 _FIRST_LETTERS, _LAST_LETTERS = re.compile(r"\w+"), re.compile(r"(?<!\w)\w+\Z")
 
 

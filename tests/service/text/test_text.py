@@ -102,6 +102,7 @@ def test_a_date_is_no_numbered_list() -> None:
         ("Preis* †", ["Preis"]),
         ("===== Kapitel =====", ["Kapitel"]),
         ("¶ Text \U0001fa77", ["Text"]),
+        ("\uf0e0 Text \U000f0001", ["Text"]),  # icons of a font
     ],
 )
 def test_what_parts_and_encloses_a_line_is_layout(text: str, wanted: list[str]) -> None:
