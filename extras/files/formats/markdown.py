@@ -45,10 +45,11 @@ _LINE = re.compile(
     | (?:\{\{[<%].*[>%]\}\}|\{%.*%\})[ ]*$
     | (?:!!!|\?\?\?\+?)[ ]+[\w-]+(?:[ ][\w -]+)?(?:[ ]+"(?P<note>[^"]*)")?[ ]*$
     | ===[!+]?[ ]+"(?P<tab>[^"]*)"[ ]*$
-    | (?P<definition>:[ \t]+)(?=\S)""",
+    | (?P<definition>:[ \t]+|\*\[[^\]\n]{1,100}\]:[ \t]+)(?=\S)""",
     re.VERBOSE,
 )
-"""Lines of dialects: alerts, tags of site generators, notes and tabs of MkDocs; what begins a definition."""
+"""Lines of dialects: alerts, tags of site generators, notes and tabs of MkDocs; what begins a definition, also of an
+abbreviation."""
 _TITLES = ("alert", "note", "tab")
 _HOLDS = re.compile(r"(?:!!!|\?\?\?\+?)[ ]+[\w-]|===[!+]?[ ]+\"")
 _INDENT = " " * 4

@@ -64,12 +64,14 @@ class PassagePiece(NamedTuple):
         raw: as it was written.
         text: to translate, or to be shown to the model in the sentence; nothing for a mark and for what has no words.
         inner: what is kept, where there are texts in it that are translated by themselves.
+        element: of a mark, the HTML element that says what it is, where it is not written as that.
     """
 
     role: PieceRole
     raw: str
     text: str = ""
     inner: Parts = ()
+    element: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class Passage:
         for number, piece in enumerate(self._inside):
             if piece.role is PieceRole.OPEN:
                 raised = _RAISED.match(piece.raw)
-                opened.append(raised[1] if raised else "span")
+                opened.append(piece.element or (raised[1] if raised else "span"))
                 found.append(f'<{opened[-1]} id="s{number}">')
             elif piece.role is PieceRole.CLOSE:
                 found.append(f"</{opened.pop()}>")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,29 @@ def test_what_begins_and_ends_a_mark_is_one_for_the_translation(tmp_path: Path) 
     source = '<source>a <x id="START_TAG_B"/>welt<x id="CLOSE_TAG_B"/> b <bpt id="1"/>wort<ept id="1"/> c</source>'
     (found,) = segments(tmp_path, "xliff", unit(source).encode())
     assert found.text == 'a <span id="s1">welt</span> b <span id="s5">wort</span> c'
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        SEGMENTED,
+        f"{SEGMENTED}<target>{DONE} {mrk(2, None)}</target>",
+        '<source>hallo <x id="START_TAG_B"/>du<x id="CLOSE_TAG_B"/></source><alt-trans><target>x</target></alt-trans>',
+        "<source>ein wort</source><target/>",
+    ],
+)
+@pytest.mark.parametrize("version", ["1.2", "2.0"])
+def test_a_prefix_of_all_elements_changes_nothing(tmp_path: Path, inside: str, version: str) -> None:
+    content = unit(inside)
+    if version == "2.0":
+        content = re.sub(r"(</?)trans-unit", r"\g<1>segment", content.replace('"1.2"', '"2.0"'))
+
+    def prefixed(content: str) -> str:
+        return re.sub(r"(</?)(?=\w)", r"\g<1>x:", content).replace("<x:xliff", '<x:xliff xmlns:x="urn:x"')
+
+    new = in_capitals(tmp_path, "xliff", prefixed(content).encode()).decode()
+    assert new == prefixed(in_capitals(tmp_path, "xliff", content.encode()).decode())
+    assert new.count("<x:target") > content.count("<target") or "<target" in content
 
 
 ARB = """{
