@@ -119,6 +119,14 @@ class Passage:
         return self.finish("".join(raws[:first]) + inside + "".join(raws[last:]))
 
     @property
+    def plain(self) -> str | None:
+        """Its text, where it has words and no marks in it, and nothing in it is translated by itself."""
+        if not self._plain or any(piece.inner for piece in self.pieces):
+            return None
+        text = self._html.strip()
+        return text if is_translatable(text) else None
+
+    @property
     def _inside(self) -> Sequence[PassagePiece]:
         first, last = self._core
         return self.pieces[first:last]

@@ -29,7 +29,7 @@ _JOINING = re.compile(r"(?:und|oder|bzw|sowie|bis|and|or|to|et|ou)\b")  # "Haus-
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FileLine:
     """A line of a file.
 
     Attributes:
@@ -43,7 +43,7 @@ class Line:
     after: str
 
     @classmethod
-    def of(cls, line: str) -> Line:
+    def of(cls, line: str) -> FileLine:
         """A line as it is in the file."""
         body = line.strip()
         start = line.index(body)
@@ -71,7 +71,7 @@ class Paragraph:
         width: characters to which its translation is broken; 0 = it is one line.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[FileLine, ...]
     width: int = 0
 
     @property
@@ -111,7 +111,7 @@ class Paragraph:
 
 def paragraphs_of(characters: str) -> Iterator[Paragraph]:
     """A file's paragraphs; joined, they are the file. What is not evidently broken to fit is a line each."""
-    lines = [Line.of(line) for line in characters.splitlines(keepends=True)]
+    lines = [FileLine.of(line) for line in characters.splitlines(keepends=True)]
     blocks = list(_blocks(lines))
     width = _width(blocks)
     for block in blocks:
@@ -121,7 +121,7 @@ def paragraphs_of(characters: str) -> Iterator[Paragraph]:
             yield from (Paragraph((line,)) for line in block)
 
 
-def _width(blocks: Sequence[Sequence[Line]]) -> int:
+def _width(blocks: Sequence[Sequence[FileLine]]) -> int:
     """Characters to which a text is broken; 0 where it is not evident that it is."""
     if any(line.width > _WIDEST and " " in line.body for block in blocks for line in block):
         return 0
@@ -130,13 +130,13 @@ def _width(blocks: Sequence[Sequence[Line]]) -> int:
     return max(found) if found and 2 * len(found) > len(telling) else 0
 
 
-def _widest(block: Sequence[Line]) -> int:
+def _widest(block: Sequence[FileLine]) -> int:
     return max(line.width for line in block)
 
 
-def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
+def _blocks(lines: Sequence[FileLine]) -> Iterator[list[FileLine]]:
     """Lines that may be one paragraph: with words, in one column, indented alike but for the first, no items."""
-    block: list[Line] = []
+    block: list[FileLine] = []
     for line in lines:
         if block and not _goes_on(block, line):
             yield block
@@ -146,7 +146,7 @@ def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def _goes_on(block: Sequence[Line], line: Line) -> bool:
+def _goes_on(block: Sequence[FileLine], line: FileLine) -> bool:
     last = block[-1]
     if not (_is_prose(last) and _is_prose(line)) or _ITEM.match(line.body) or last.after.lstrip(" \t") not in _ENDS:
         return False
@@ -155,11 +155,11 @@ def _goes_on(block: Sequence[Line], line: Line) -> bool:
     return last.before == line.before or len(block) == 1
 
 
-def _is_prose(line: Line) -> bool:
+def _is_prose(line: FileLine) -> bool:
     return is_translatable(line.body) and not _COLUMNS.search(line.body)
 
 
-def _is_broken(block: Sequence[Line], width: int = 0) -> bool:
+def _is_broken(block: Sequence[FileLine], width: int = 0) -> bool:
     """Whether lines must have been broken to fit into a width, of their own longest one at least.
 
     Where the width of a text is known, a noun with a capital may follow a line's end, too.
