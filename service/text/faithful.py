@@ -39,13 +39,14 @@ know, a number of four digits or more, or another number instead of one, a part 
 of two brackets or quotation marks, or words at all."""
 
 
-def find_faults(masked: Masked, written: str, rare: Set[str] = frozenset()) -> tuple[Fault, ...]:
+def find_faults(masked: Masked, written: str, rare: Set[str] = frozenset(), sent: str = "") -> tuple[Fault, ...]:
     """What is at fault in a translation.
 
     Args:
         masked: its source, with what is hidden in it and stands in the translation as its target.
         written: the translation.
         rare: characters that the models have hardly read.
+        sent: the source as it was sent, with signs that are not read and are written again.
     """
     wanted = masked.target
     if written == wanted:
@@ -53,7 +54,7 @@ def find_faults(masked: Masked, written: str, rare: Set[str] = frozenset()) -> t
     kept = [one.target for one in masked.hidden if one.source == one.target]
     checks: dict[Fault, bool] = {
         "characters": written.count(BROKEN) > wanted.count(BROKEN),
-        "signs": bool(_lost_signs(wanted, written, rare)) or _has_strange_signs(wanted, written),
+        "signs": bool(_lost_signs(wanted, written, rare)) or _has_strange_signs(wanted, written, sent),
         "numbers": bool(_lost_numbers(wanted, written)),
         "parts": any(wanted.count(part) != written.count(part) for part in {*kept} if len(part) > 1),
         "brackets": any(_is_torn(wanted, written, one) for one in _PAIRS),
@@ -193,9 +194,9 @@ def _lost_signs(wanted: str, written: str, rare: Set[str]) -> set[str]:
     return lost
 
 
-def _has_strange_signs(wanted: str, written: str) -> bool:
+def _has_strange_signs(wanted: str, written: str, sent: str) -> bool:
     signs = (one for one in {*written} if _is_sign(one) and one not in _IN_WORDS and one != BROKEN)
-    return any(written.count(one) > wanted.count(one) for one in signs)
+    return any(written.count(one) > max(wanted.count(one), sent.count(one)) for one in signs)
 
 
 def _without(text: str, parts: Iterable[str]) -> str:

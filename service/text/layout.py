@@ -22,10 +22,11 @@ from tandem.service.text.spans import trim
 from tandem.service.text.splitting import Measure, split_long
 
 _BULLET = re.compile(
-    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\([a-z]\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?)\s+"
+    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\(?[a-z]\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?"
+    r"|[IVX]{2,5}\.(?=\s+[A-ZÀ-Þ]))\s+"
 )
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
-_NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
+_NUMBERED = re.compile(r"\d{1,3}\.\s+")
 # Before a capital ("1.5 million" is no heading); thousands, times and what is counted are none either.
 _SECTION = re.compile(
     r"\d{1,3}(?:\.\d{1,2})+(?!\d)\.?\s+(?=\w)"
@@ -247,9 +248,13 @@ def _prefix(line: str, numbered: bool) -> int:
     indent = len(line) - len(line.lstrip())
     match = _BULLET.match(line, indent) or _ARROW.match(line, indent)
     match = match or (_NUMBERED.match(line, indent) if numbered else None)
-    if match is None and (match := _SECTION.match(line, indent)) and not line[match.end()].isupper():
-        match = None
-    return match.end() if match else indent
+    return match.end() if match else section_end(line, indent) or indent
+
+
+def section_end(text: str, start: int) -> int:
+    """Where the words behind the number of a section begin, that stands at ``start``; 0 where none does."""
+    match = _SECTION.match(text, start)
+    return match.end() if match and text[match.end()].isupper() else 0
 
 
 def _core(piece: str) -> tuple[int, int]:

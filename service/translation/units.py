@@ -277,7 +277,7 @@ class Unit:
         written = finished(plan.stages, one.text, self.sentence)
         text = ranged_like(written, self.masked.target)
         text = ended_like(text, self.masked.target, base_code(plan.writer.target))
-        faults = find_faults(self.masked, text, plan.rare)
+        faults = find_faults(self.masked, text, plan.rare, self.sent.target)
         if "characters" in faults and BROKEN not in self.masked.source:
             text = text.replace(BROKEN, "")
         return replace(one, text=text, faults=faults)

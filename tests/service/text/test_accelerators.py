@@ -85,10 +85,12 @@ def test_a_mark_is_added_once_before_a_letter_or_digit(label: str, translation: 
 
 
 @pytest.mark.anyio
-async def test_a_label_goes_through_a_server(tmp_path: Path) -> None:
-    """The model copies: what comes back is what was sent, at the place where it stood."""
+@pytest.mark.parametrize("label", ["Dat&ei", "_Datei"])
+async def test_a_label_goes_through_a_server(tmp_path: Path, label: str) -> None:
+    """The model copies: what comes back is what was sent, at the place where it stood, and not for a fault."""
     async with served({"de-en": tiny_bundle(tmp_path)}) as service:
-        reply = (await service.translate("Dat&ei", details=True)).json()
-    assert reply["translatedText"] == "Dat&ei"
+        reply = (await service.translate(label, details=True)).json()
+        assert len(service.graphs.encoded) == 1
+    assert reply["translatedText"] == label
     (sentence,) = reply["details"][0]["sentences"]
     assert (sentence["source"], "faults" in sentence) == ({"start": 0, "end": 6}, False)
