@@ -33,6 +33,7 @@ _SECTION = re.compile(
     r"(?!(?:Uhr|Prozent|Euro|Dollar|Mio|Mrd|Million(?:en|s)?|Milliarden?|Billion(?:en|s)?|Sterne?|Stars?|Stunden?|Hours?"
     r"|Minuten?|Grad|Tage?)\b)"
 )
+_BOX = re.compile(r"(?:\[[ \u00a0xX✓✔_]{1,5}\]|\([ \u00a0✓✔_]{1,5}\))\s+(?=\w)")  # of a form, to be ticked
 _ARROW = re.compile(r"[«‹]\s++(?![^»›]*[»›])")  # "« Back"; what it opens is a quotation
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}(?=[^`\r\n]*[\r\n]*\Z)|~{3,}(?=[ ]*\w))")  # CommonMark's; tildes are also rulers
 # Between the cells of a table and the steps of a path; not between what is compared. Breaks of lines may be spelt.
@@ -215,6 +216,8 @@ def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[s
 def _cell(cell: str, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
     """A line, or what stands between two borders of one, without what encloses it whole."""
     start, end = trim(cell, 0, len(cell))
+    if box := _BOX.match(cell, start):
+        start = box.end()
     while end - start > 2 and _encloses(cell[start:end]):
         start, end = trim(cell, start + 1, end - 1)
     yield from _nonempty(cell[:start])

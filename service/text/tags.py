@@ -25,7 +25,7 @@ _TAG = re.compile(
     re.VERBOSE,
 )
 _DEEPEST = 50  # pairs within one another
-_INSIDE = {**COPIED, **{name: PLACEHOLDERS[name] for name in ("template", "merge tag")}}
+_INSIDE = {**COPIED, **{name: PLACEHOLDERS[name] for name in ("template", "code element", "merge tag")}}
 
 
 def read_tags(text: str, protected: Sequence[Span] = ()) -> HtmlDocument | None:

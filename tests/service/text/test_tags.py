@@ -50,6 +50,7 @@ def test_pairs_are_markup(text: str, read: str) -> None:
         "Hallo *|FNAME|*, `<b>so</b>` und `*so*`",
         "snake_case_name und a*b*c, __init__",
         "List<String> und </b>",
+        "Der Befehl <code>git status</code> ist gut",
         "siehe [1] und [a], [b]das haus, [*] und [/b",
     ],
 )

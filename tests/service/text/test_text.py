@@ -97,6 +97,7 @@ def test_a_date_is_no_numbered_list() -> None:
         ("a) Das Haus", ["Das Haus"]),
         ("IV. Das Haus", ["Das Haus"]),
         ("V. Müller", ["V. Müller"]),
+        ("(  ) ja   [x] Nein   [___] so", ["ja", "Nein", "so"]),
         ("24.12. Heiligabend", ["Heiligabend"]),
         ("1.5 million people", ["1.5 million people"]),
         ("[1] Das Haus ist alt. [2]", ["Das Haus ist alt."]),
