@@ -19,6 +19,8 @@ from tandem.service.text.languages import base_code
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 _LOCALE = "@@locale"
+_NAMING = frozenset(("class", "className", "icon", "id", "slug"))  # of what programs look up
+_LOOKED_UP = re.compile(r"[a-z][a-z\d]*(?:-[a-z\d]+)+(?: [a-z][a-z\d]*-[a-z\d-]+)*")  # "fa-home", and no word alone
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: cannot be written but as an escape
 
 
@@ -72,6 +74,8 @@ def _parts(characters: str, rule: Rule, target: str) -> Iterator[Part]:
         if names == [_LOCALE] and base_code(value.replace("_", "-")) != base_code(target):
             yield characters[done : string.start()] + json.dumps(target.replace("-", "_"))
             done = string.end()
+        elif names and names[-1] in _NAMING and _LOOKED_UP.fullmatch(value):
+            continue
         elif rule(names) and is_prose(value) and not _HALF.search(value):
             yield characters[done : string.start()]
             yield Passage(message(value), finish=finish, raw=string[0])
