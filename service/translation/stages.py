@@ -107,7 +107,7 @@ class AcceleratorStage:
 
     def prepare(self, sentence: Masked) -> Masked:
         """The label as a reader sees it."""
-        return replace(sentence, text=without_accelerator(sentence.text))
+        return replace(sentence, text=without_accelerator(sentence.text, shown=True))
 
     def known(self, sentence: StagedSentence) -> Recalled | None:
         """Nothing."""
@@ -118,7 +118,7 @@ class AcceleratorStage:
         label, behind = split_accelerator(sentence.sent.text)
         if behind:
             return with_behind(text, behind)
-        found = find_accelerator(label)
+        found = find_accelerator(label, shown=True)
         return text if found is None else with_accelerator(text, label[found.end - 1], label[found.start])
 
 

@@ -25,6 +25,7 @@ from tandem.models.text import normalise
 from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
+from tandem.service.text.accelerators import with_word_shown
 from tandem.service.text.faithful import BROKEN, ended_like, find_faults, ranged_like, to_hide
 from tandem.service.text.foreign import find_foreign
 from tandem.service.text.html import HtmlDocument
@@ -517,7 +518,8 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
     units = []
-    for number, own in enumerate(sentences):
+    for number, sent in enumerate(sentences):
+        own = with_word_shown(sent, tokens.measure)
         read = _readable(plan, own)
         units.append(Unit.of(plan, tokens, read, (read.source,), own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)

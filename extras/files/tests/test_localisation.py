@@ -185,7 +185,9 @@ def test_flutters_resources(tmp_path: Path, ending: str) -> None:
 
 
 def test_names_of_icons_and_the_like_stay(tmp_path: Path) -> None:
-    content = '{"icon": "fa-home", "class": ["btn-big x-y"], "title": "fa-home", "id": "ein wort", "icon-2": "die-maus"}'
+    content = (
+        '{"icon": "fa-home", "class": ["btn-big x-y"], "title": "fa-home", "id": "ein wort", "icon-2": "die-maus"}'
+    )
     found = [one.text for one in segments(tmp_path, "json", content.encode())]
     assert found == ["fa-home", "ein wort", "die-maus"]
     assert translated(tmp_path, "json", content.encode()) == content.encode()
