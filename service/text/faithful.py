@@ -16,6 +16,8 @@ from tandem.service.text.masking import Hidden, HiddenPlace, Masked, apart
 from tandem.service.text.spans import Span
 
 BROKEN = "\ufffd"
+ESCAPED = "\\'"
+"""An apostrophe as some programs want it; languages differ in how many they write."""
 _GROUPS = " .,'’\u00a0\u202f"
 _NUMBER = re.compile(rf"\d{{1,3}}(?:[{_GROUPS}]\d{{3}})+(?!\d)|\d+")
 _LONG, _HUGE = 4, 9  # digits; shorter numbers are written in words, too, and longer ones are no times of day
@@ -51,6 +53,8 @@ def find_faults(masked: Masked, written: str, rare: Set[str] = frozenset(), sent
     wanted = masked.target
     if written == wanted:
         return ()
+    if ESCAPED in sent:
+        wanted, written = wanted.replace(ESCAPED, "'"), written.replace(ESCAPED, "'")
     kept = [one.target for one in masked.hidden if one.source == one.target]
     checks: dict[Fault, bool] = {
         "characters": written.count(BROKEN) > wanted.count(BROKEN),

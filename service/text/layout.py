@@ -22,7 +22,7 @@ from tandem.service.text.spans import trim
 from tandem.service.text.splitting import Measure, split_long
 
 _BULLET = re.compile(
-    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\(?[a-z]\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?"
+    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\(?(?:[a-z]|[ivx]{2,5})\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?"
     r"|[IVX]{2,5}\.(?=\s+[A-ZÀ-Þ]))\s+"
 )
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
@@ -36,10 +36,12 @@ _SECTION = re.compile(
 _BOX = re.compile(r"(?:\[[ \u00a0xX✓✔_]{1,5}\]|\([ \u00a0✓✔_]{1,5}\))\s+(?=\w)")  # of a form, to be ticked
 _ARROW = re.compile(r"[«‹]\s++(?![^»›]*[»›])")  # "« Back"; what it opens is a quotation
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}(?=[^`\r\n]*[\r\n]*\Z)|~{3,}(?=[ ]*\w))")  # CommonMark's; tildes are also rulers
-# Between the cells of a table and the steps of a path; not between what is compared. Breaks of lines may be spelt.
+# Between the cells of a table, the steps of a path, a heading and its page; not between what is compared. Breaks of
+# lines may be spelt.
 _BORDERS = (
     r"(?:(?<![ \u00a0])[ \u00a0]++)?\t\s*+|[ \u00a0]{{3,}}|(?<!\s)\s++(?:[|·→•{0}]\s++)++"
     r"|(?<=[^\d\s])\s++>\s++(?=[^\d\s])|(?<!\s)\s++[|{0}]\s*+\Z"
+    r"|(?:(?<![ \u00a0])[ \u00a0]++)?(?:\.{{5,}}+|…{{2,}}+|(?:[ \u00a0]\.){{4,}}+)[ \u00a0]*+"
     r"|(?:(?<!\s)\s++)?(?:<[Bb][Rr]\s*+/?>\s*+)++|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
 )
 _BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›«‹", ""))
