@@ -7,7 +7,8 @@ Looked at and not taken: pysbd (unmaintained), blingfire (dormant, one rule set 
 
 Where it divides what belongs together, the pieces are put together again: after abbreviations of German, English and
 French that its lists lack, behind an apostrophe or before small letters, after German ordinals, within names such as
-``System.Out``, and before closing brackets.
+``System.Out``, and before closing brackets. In German, where it divides nothing before a small letter, a text is
+divided there behind a whole word: as people type it without capitals, and before a link ("Das ist vorbei. weiter").
 """
 
 from __future__ import annotations
@@ -62,6 +63,14 @@ _BEGINNING = re.compile(
 )
 
 
+# Hardly an abbreviation ends so: of 75 found in 86,000 German lines 3 end no sentence, such as "ClsScenarioEdit. psm1".
+_WHOLE_WORD = re.compile(
+    r"(?<![\w.-])(?=[^\W\d_]{5,}\.)[^\W\d_]*(?:[eaio]|e[nrtsm]|ung|[^\W\d_sßz]t|ich|ig|isch|um|nd|ern|eln)\.[ \u00a0]+"
+    r"(?=[a-zäöüß])"
+)
+_BEFORE_SMALL_LETTER = re.compile(r"[a-zäöüß]\.[ \u00a0]+[a-zäöüß]")
+
+
 def split_sentences(text: str, language: str) -> list[str]:
     """The sentences of one line, with the white space around them; their concatenation is ``text``.
 
@@ -80,6 +89,8 @@ def split_sentences(text: str, language: str) -> list[str]:
     pieces: list[str] = list(sentencex.segment(base, text))
     if "".join(pieces) != text:  # the library's promise, on which the layout rests
         return [text]
+    if base == "de" and _BEFORE_SMALL_LETTER.search(text):
+        pieces = [part for piece in pieces for part in _divided(piece)]
     found: list[str] = []
     for piece in pieces:
         if found and (closing := _closing(found[-1], piece)):
@@ -89,6 +100,12 @@ def split_sentences(text: str, language: str) -> list[str]:
         else:
             found.append(piece)
     return found
+
+
+def _divided(piece: str) -> list[str]:
+    """The parts of a German piece that each end in a whole word."""
+    borders = [0, *(match.end() for match in _WHOLE_WORD.finditer(piece)), len(piece)]
+    return [piece[first:behind] for first, behind in pairwise(borders)]
 
 
 def _closing(before: str, piece: str) -> int:
