@@ -43,6 +43,11 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     ),
     "variable": CopiedForm(r"(?<![\w$])\$(?:t\([^()\n]{1,100}\)|[A-Za-z_]\w{1,100}+)"),
     "template": CopiedForm(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|<!--[^\n]{0,500}?-->"),
+    "shortcode": CopiedForm(
+        r"\[[a-z][\w-]{1,40}(?:[ ]+[\w-]{1,40}="
+        r"(?:\"[^\"\]\n]{0,200}\"|'[^'\]\n]{0,200}'|[^\s\]\"']{1,200})){1,20}+[ ]*/?\]"
+        r"|\[/[a-z][\w-]{1,40}\]"  # of WordPress and its like
+    ),
     "code element": CopiedForm(
         r"<(?P<code>code|kbd|samp|tt|var)(?:\s[^<>\n]{0,200})?>[^\n]{0,300}?</(?P=code)>"  # no model reads code
     ),
@@ -160,7 +165,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
     r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\d['′’]|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
-    r"|\$[\w(]|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
+    r"|\w=[\"'\w]|\$[\w(]|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 
 

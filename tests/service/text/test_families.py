@@ -17,6 +17,7 @@ FOUND = {
     "percent signs": "‹%NAME%› ist ‹%1› 50 %, ‹%first_name%›, 5%ige und 10%",
     "formula": r"es gilt ‹$x^2$› und ‹$\alpha_1 = 3$›, 5 $ und 6 $ = 11 $, $HOME=$PWD",
     "variable": "‹$HOME› ‹$t(key.name)› ‹$name› 5 $ US$",
+    "shortcode": "‹[gallery ids=\"1,2\" columns=3]› ‹[caption id='a']›Haus‹[/caption]›, [so], [so ist=] und [1]",
     "code element": "Der Befehl ‹<code>git status</code>› und ‹<kbd class=x>Strg</kbd>›, <b>so</b> <code>nie",
     "template": "‹<%= name %>› ‹<% if x > 1 %>› ‹<?php echo 1 ?>› ‹<!-- so -->›",
     "tag": 'a ‹<x id="1"/>› b ‹<1>› c ‹</1>› ‹<0/>› 5 < 10 > 3',
