@@ -27,7 +27,8 @@ _PLAIN_COMMANDS = (
     r"(?:cat|cd|chmod|chown|cp|curl|echo|export|find|grep|head|kill|less|ln|ls|make|mkdir|mount|mv|node|npx|perl|php|ping"
     r"|python3?|rm|rsync|ruby|scp|sed|service|source|ssh|tail|tar|touch|unzip|vim?|wget|zip)"
 )
-_PROMPT = r"(?:(?:\$|\#|[\w.-]+@[\w.-]+:[^\s$\#]*[$\#])\s+)"
+_SHELL = r"(?:(?:\$|[\w.-]+@[\w.-]+:[^\s$\#]*[$\#])\s+)"
+_PROMPT = rf"(?:{_SHELL}|\#\s+)"  # this one begins other lines, too
 # Words that commands take: each ends where the word does, so that there is one way to read a line.
 _FIRST = (
     r"(?>--?[A-Za-z][\w-]*(?:=\S*|\s+[\w.:@-]+)?(?!\S)|--?[A-Za-z][\w-]*(?!\S)|\+\w+(?!\S)|\S+/\S*|/\S+"
@@ -43,6 +44,7 @@ _CODE = re.compile(
       | {_TAKING_COMMANDS}(?:\s+origin)?(?:\s+[\w-]+)?
       | {_PLAIN_COMMANDS}\s+{_FIRST}(?:\s+(?:{_ARGUMENT}|{_WORD}))*+
     )(?<!\w[.,:;!?])
+  | {_SHELL}(?:sudo\s+)?(?:{_TAKING_COMMANDS}|{_PLAIN_COMMANDS})(?:\s+\S+)*+(?<!\w[.,:;!?])
     # SQL
   | (?=[^a-z]*[a-z*=;(])
     (?: SELECT\s.{{1,400}}?\sFROM\s.+ | INSERT\s+INTO\s.+ | UPDATE\s+\S+\s+SET\s.+ | DELETE\s+FROM\s.+

@@ -283,9 +283,18 @@ class Placing:
             return low
         if node.start >= words.end:
             return high
+        if low <= (line := self._line(node.start)) <= high:
+            return line
         expected = min(max(self._expected(node.start), low), high)
         inside = next((unit for unit in self._units if unit.start < expected < unit.end), None)
         return inside.end if inside else expected
+
+    def _line(self, place: int) -> int:
+        """Where the line of the translation begins that begins at a place of the source; -1 where none does."""
+        if self.source[place - 1 : place] != "\n" or self.source.count("\n") != self.target.count("\n"):
+            return -1
+        lines = self.target.split("\n")[: self.source.count("\n", 0, place)]
+        return sum(map(len, lines)) + len(lines)
 
 
 def flat(nodes: Sequence[Node]) -> list[Node]:

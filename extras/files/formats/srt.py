@@ -17,7 +17,7 @@ from tandem.extras.files.formats.encoding import Text, read_text
 from tandem.extras.files.formats.passages import Part, Parts, text_format
 from tandem.extras.files.formats.spread import over_cues
 
-_TAG = re.compile(r"</?(?:[biu]|font)(?:\s[^<>\n]*)?>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:[biu]|font)(?:\s[^<>\n]*)?>|\{\\[^{}\n]{1,100}\}", re.IGNORECASE)
 _POSITION = re.compile(r"^(?:\{\\[^{}\n]*\}\s*)+")
 
 

@@ -112,7 +112,7 @@ class _Xliff:
         segments = dict(_segments(segmented)) if segmented else {}
         kept = dict(_segments(done)) if done and segments else {}
         finished = done and done.text.strip() and all(name in kept and kept[name].text.strip() for name in segments)
-        if source is None or finished:
+        if source is None or finished or not source.children:
             yield unit.raw
             return
         if self.second:

@@ -136,6 +136,15 @@ def test_marks_of_tools_stay_around_their_words(tmp_path: Path, source: str, exp
     assert new == unit(filled, ' approved="no"')
 
 
+@pytest.mark.parametrize(
+    "inside", ["<source/>", "<source></source>", '<source/><target state="new"/>', "<note>x</note>"]
+)
+def test_a_unit_without_a_text_stays(tmp_path: Path, inside: str) -> None:
+    content = unit(inside).encode()
+    assert segments(tmp_path, "xliff", content) == []
+    assert translated(tmp_path, "xliff", content) == content
+
+
 def test_what_begins_and_ends_a_mark_is_one_for_the_translation(tmp_path: Path) -> None:
     source = '<source>a <x id="START_TAG_B"/>welt<x id="CLOSE_TAG_B"/> b <bpt id="1"/>wort<ept id="1"/> c</source>'
     (found,) = segments(tmp_path, "xliff", unit(source).encode())
@@ -191,6 +200,13 @@ def test_names_of_icons_and_the_like_stay(tmp_path: Path) -> None:
     found = [one.text for one in segments(tmp_path, "json", content.encode())]
     assert found == ["fa-home", "ein wort", "die-maus"]
     assert translated(tmp_path, "json", content.encode()) == content.encode()
+
+
+@pytest.mark.parametrize("content", ['[{}, {{"x": "du, da"}}]', '{{"a.b": {}, "c": {{"x": "du, da"}}}}'])
+def test_messages_of_formatjs(tmp_path: Path, content: str) -> None:
+    entry = '{"id": "karte", "description": "eine notiz", "defaultMessage": "guten morgen"}'
+    found = [one.text for one in segments(tmp_path, "json", content.format(entry).encode())]
+    assert found == ["guten morgen", "du, da"]
 
 
 def test_messages_of_browser_extensions(tmp_path: Path) -> None:

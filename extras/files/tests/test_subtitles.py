@@ -67,6 +67,13 @@ def test_positions_stay_and_blank_lines_are_borders(tmp_path: Path) -> None:
     assert written == subtitles(r"{\an8}A b", r"{\an8}c d", "E\n \nF\ng")
 
 
+def test_tags_of_substation_are_no_text(tmp_path: Path) -> None:
+    content = subtitles(r"{\an8}{\i1}Guten Morgen{\i0}", r"Das ist {\b1}gut{\b0}.").encode()
+    found = [one.text for one in segments(tmp_path, "srt", content)]
+    assert found == ["Guten Morgen", 'Das ist <img id="o1">gut<img id="o3">.']
+    assert translated(tmp_path, "srt", content) == content
+
+
 @given(WORDS, st.lists(st.integers(1, 80), min_size=2, max_size=6))
 def test_shares_are_the_text_and_each_has_a_word(words: list[str], sizes: list[int]) -> None:
     shares = divided(" ".join(words), sizes)

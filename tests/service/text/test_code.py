@@ -10,6 +10,8 @@ from tandem.service.text.spans import Span
 from tests.service.support import served
 
 CODE = (
+    "$ make install",
+    "anna@server:~$ cat notes",
     "SELECT * FROM users WHERE id = 5;",
     "select name, id from users where id = 5;",
     "INSERT INTO t (a, b) VALUES (1, 'x');",
@@ -92,6 +94,9 @@ CODE = (
     "elif x != 3:",
 )
 PROSE = (
+    "# make sure it works",
+    "$ make 5 dollars.",
+    "$ 5 kosten",
     "Select a user from the list.",
     "SELECT A FILE FROM THE LIST",
     "Datei(en)",

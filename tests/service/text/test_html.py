@@ -420,6 +420,13 @@ def test_a_no_break_space_between_elements_stays() -> None:
     assert block("Hund&nbsp;da").render("Hund da") == "Hund&nbsp;da"  # as it was read
 
 
+def test_what_begins_a_line_begins_it() -> None:
+    found = block("Haus<br><img>Der Hund <b>da</b><br><i></i>Katze")
+    pairs = [((0, 4), (0, 5)), ((9, 13), (10, 13)), ((14, 16), (6, 9)), ((17, 22), (14, 17))]
+    expected = "house<br><img><b>the</b> dog<br><i></i>cat"
+    assert found.render("house\nthe dog\ncat", pairs) == expected
+
+
 def test_a_reference_stands_in_its_link() -> None:
     found = block("<a href=''>[1]</a> Das Haus")
     assert found.render("[1] The house", [((8, 12), (8, 13))]) == "<a href=''>[1]</a> The house"
