@@ -277,8 +277,9 @@ class Unit:
         """A candidate as it is written: after all stages, with the source's end, and with what is at fault in it."""
         written = finished(plan.stages, one.text, self.sentence)
         text = ranged_like(written, self.masked.target)
-        text = ended_like(text, self.masked.target, base_code(plan.writer.target))
-        faults = find_faults(self.masked, text, plan.rare, self.sent.target)
+        language = base_code(plan.writer.target)
+        text = ended_like(text, self.masked.target, language)
+        faults = find_faults(self.masked, text, plan.rare, self.sent.target, language)
         if "characters" in faults and BROKEN not in self.masked.source:
             text = text.replace(BROKEN, "")
         return replace(one, text=text, faults=faults)
@@ -334,7 +335,7 @@ class Unit:
 
     def _hides_more(self, plan: Plan, best: Candidate) -> bool:
         before, attempt = self.masked, self.attempt
-        more = to_hide(before, best.text, best.faults, plan.rare)
+        more = to_hide(before, best.text, best.faults, plan.rare, base_code(plan.writer.target))
         if more:
             self.masked = before.hide(more)
         every = {*range(len(self.masked.hidden))}
