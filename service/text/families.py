@@ -76,6 +76,9 @@ COPIED: Mapping[str, CopiedForm] = {
         r"(?<![\w@/.])@(?:(?:param|arg|property|typeparam)\s+(?:\{[^{}\n]{1,100}\}\s+)?[\w.$]{1,100}"
         r"|(?:throws|exception)\s+[A-Z][\w.]{1,100})"
     ),
+    "blank to be filled in": CopiedForm(
+        r"(?<![\w|])(?:\|(?:_{1,20}\|){1,40}+|_{2,20}+(?:[./:-]_{1,20}){1,6}+)(?!\w)"  # |_|_|, __.__.____
+    ),
     "mention": CopiedForm(r"(?<![\w@/.])@\w(?:[\w.-]{0,100}\w)?"),
     "ampersands": CopiedForm(r"(?<!&)&&(?!&)"),  # of labels: "Help && Support"
     "picture": CopiedForm(r"!\[[^\]\n]{0,200}\]\([^()\s]{1,500}\)"),  # of Markdown

@@ -21,8 +21,8 @@ from tandem.service.text.languages import base_code
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 _LOCALE = "@@locale"
 _DEFAULT = "defaultMessage"
-_NAMING = frozenset(("class", "className", "icon", "id", "slug"))  # of what programs look up
-_LOOKED_UP = re.compile(r"[a-z][a-z\d]*(?:-[a-z\d]+)+(?: [a-z][a-z\d]*-[a-z\d-]+)*")  # "fa-home", and no word alone
+_NAMING = frozenset(("class", "className", "css", "icon", "id", "slug"))  # of what programs look up
+_LOOKED_UP = re.compile(r"(?=[^-]*-)[a-z][a-z\d-]*(?: [a-z][a-z\d-]*)*")  # "fa fa-home", and no word alone
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: cannot be written but as an escape
 
 

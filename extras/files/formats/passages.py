@@ -412,7 +412,8 @@ def is_prose(text: str) -> bool:
 
     But not a label with an accelerator (``E&xit``), with a mark behind it (``Name*``), or of two (``Yes/No``).
     """
-    label = _MARK_BEHIND.sub("", without_accelerator(text.strip()))
+    words = _TAG.sub(" ", text) if "</" in text else text  # of HTML, and not of ``List<String>``
+    label = _MARK_BEHIND.sub("", without_accelerator(words.strip()))
     return is_translatable(text) and (not _CODE.fullmatch(label) or _TWO_LABELS.fullmatch(label) is not None)
 
 

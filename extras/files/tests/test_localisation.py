@@ -193,10 +193,16 @@ def test_flutters_resources(tmp_path: Path, ending: str) -> None:
     assert new == expected
 
 
+def test_markup_without_spaces_is_text_and_a_type_is_none(tmp_path: Path) -> None:
+    content = '{"a": "<ul><li>eins</li><li>zwei</li></ul>", "b": "List<String>", "c": "<b>camelCase</b>"}'
+    assert [one.text for one in segments(tmp_path, "json", content.encode())] == [
+        '<span id="s0">eins</span><span id="s3">zwei</span>'
+    ]
+
+
 def test_names_of_icons_and_the_like_stay(tmp_path: Path) -> None:
-    content = (
-        '{"icon": "fa-home", "class": ["btn-big x-y"], "title": "fa-home", "id": "ein wort", "icon-2": "die-maus"}'
-    )
+    named = '"icon": "fa-home", "class": ["btn-big x-y"], "css": "fa fa-x"'
+    content = f'{{{named}, "title": "fa-home", "id": "ein wort", "icon-2": "die-maus"}}'
     found = [one.text for one in segments(tmp_path, "json", content.encode())]
     assert found == ["fa-home", "ein wort", "die-maus"]
     assert translated(tmp_path, "json", content.encode()) == content.encode()

@@ -35,6 +35,7 @@ FOUND = {
     "ampersands": "Hilfe ‹&&› Fragen, &&&",
     "picture": "so: ‹![Bild](a.png)›, [so](b.html)!",
     "name of a comment for programmers": "‹@param {string} name› der Name, ‹@throws IOException› wenn, @see die",
+    "blank to be filled in": "Datum ‹__.__.____›, PLZ ‹|_|_|_|› Name: _______, a_b __init__ |a|",
     "mention": "Hallo ‹@anna_b›, ‹@schmidt›! a@b.de",
     "hashtag": "‹#Wochenende› ‹#a-b›, ‹#5› C#",
     "address in angle brackets": "Max ‹<info@example.org>› 5 < 6",
