@@ -33,6 +33,7 @@ def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wan
     [
         ("Open \uf0e0 Settings", "⟨ph0⟩-Einstellungen öffnen", "\uf0e0 Einstellungen öffnen"),
         ("Open \uf0e0Settings", "Öffne ⟨ph0⟩-Einstellungen", "Öffne \uf0e0Einstellungen"),
+        ("News & Articles", "News-⟨ph0⟩-Artikel", "News & Artikel"),
         ("Open ★-Settings", "Öffne ⟨ph0⟩-Einstellungen", "Öffne ★-Einstellungen"),
         ("Open ★ Settings", "Öffne ⟨ph0⟩ - Einstellungen", "Öffne ★ - Einstellungen"),
     ],
