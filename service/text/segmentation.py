@@ -68,6 +68,10 @@ _WHOLE_WORD = re.compile(
     r"(?<![\w.-])(?=[^\W\d_]{5,}\.)[^\W\d_]*(?:[eaio]|e[nrtsm]|ung|[^\W\d_sßz]t|ich|ig|isch|um|nd|ern|eln)\.[ \u00a0]+"
     r"(?=[a-zäöüß])"
 )
+# Before the one word that a text ends in a short one is whole, too, where no list has it ("Das ist Tee. mehr").
+_BEFORE_LAST_WORD = re.compile(
+    r"(?<![\w.-])(?=[^\W\d_]?[^\W\d_]?[aeiouäöüy])([^\W\d_]{3,4}\.)[ \u00a0]+(?=[a-zäöüß]+[.!?…]?\s*\Z)"
+)
 _BEFORE_SMALL_LETTER = re.compile(r"[a-zäöüß]\.[ \u00a0]+[a-zäöüß]")
 
 
@@ -89,8 +93,6 @@ def split_sentences(text: str, language: str) -> list[str]:
     pieces: list[str] = list(sentencex.segment(base, text))
     if "".join(pieces) != text:  # the library's promise, on which the layout rests
         return [text]
-    if base == "de" and _BEFORE_SMALL_LETTER.search(text):
-        pieces = [part for piece in pieces for part in _divided(piece)]
     found: list[str] = []
     for piece in pieces:
         if found and (closing := _closing(found[-1], piece)):
@@ -99,12 +101,18 @@ def split_sentences(text: str, language: str) -> list[str]:
             found[-1] += piece
         else:
             found.append(piece)
+    if base == "de" and _BEFORE_SMALL_LETTER.search(text):
+        return [part for piece in found for part in _divided(piece)]
     return found
 
 
 def _divided(piece: str) -> list[str]:
     """The parts of a German piece that each end in a whole word."""
     borders = [0, *(match.end() for match in _WHOLE_WORD.finditer(piece)), len(piece)]
+    last = _BEFORE_LAST_WORD.search(piece, max(0, len(piece) - _LOOKED_AT))
+    known = _ALWAYS["de"] | _BEFORE_SMALL["de"]
+    if last and last[1].lower() not in known and not _is_abbreviation(last[1], "Das ist so.", "de"):
+        borders.insert(-1, last.end())
     return [piece[first:behind] for first, behind in pairwise(borders)]
 
 
