@@ -7,7 +7,8 @@ part that they know anew and reach neither text boxes nor notes nor comments; wh
 tests that the result opens elsewhere. Text of charts, masters and layouts, formulas and their results, names of sheets
 and the document's properties are not translated. Nor are the names of a table's columns, which formulas and pivot
 tables refer to, nor cells whose text formulas, validations, conditional formats or filters compare with: the sheet
-would show other results. Documents embedded in a document are copied unopened, so there is nothing to nest.
+would show other results. Nor are Word's paragraphs in a style for code. Documents embedded in a document are copied
+unopened, so there is nothing to nest.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from lxml import etree  # type: ignore[import-untyped]
 from tandem.extras.documents.archive import Package, open_package, parse_xml, rewrite
 from tandem.extras.documents.formulas import ComparedTexts, literals_of
 from tandem.extras.documents.paragraphs import Stretch, paragraphs_of, stretches
+from tandem.extras.documents.runs import local_name
+from tandem.extras.documents.styles import TextStyle, styles_of_code
 from tandem.extras.files.bounds import FileRefused, Segment, SourceFile
 from tandem.extras.files.formats.proofing import in_slides, in_word
 
@@ -69,6 +72,7 @@ _KINDS = {
 }  # fmt: skip
 _MARKED: Mapping[str, Callable[[bytes, str], bytes]] = {"docx": in_word, "pptx": in_slides}
 """What has the language of its texts changed, and how."""
+_STYLES = f"{_OFFICE}wordprocessingml.styles+xml"
 _WITH_FORMULAS = tuple(f"{_OFFICE}spreadsheetml.{part}+xml" for part in ("sheet.main", "worksheet", "table"))
 _FORMULA = re.compile(
     r"<(?:\w+:)?(?:f|formula|formula1|formula2|definedName|calculatedColumnFormula|totalsRowFormula)\b[^>]*>([^<]*)<"
@@ -121,29 +125,52 @@ def _parts(package: Package) -> Iterator[tuple[str, Any, Iterator[Stretch]]]:
     names = _names(package, kind)
     columns = _columns(package, [name for type_ in kind.names for name in names.get(type_, ())])
     compared = _compared(package, names) if kind is _KINDS["xlsx"] else ComparedTexts(())
+    code = _styles_of_code(package, names)
     for type_ in kind.parts:
         for name in names.get(type_, ()):
             raw = package.read(name)
             if type_.endswith(".worksheet+xml") and b"inlineStr" not in raw:
                 continue
             root = parse_xml(raw)
-            yield name, root, _stretches(root, columns, compared)
+            yield name, root, _stretches(root, columns, compared, code)
 
 
 def _marked(package: Package) -> Iterator[tuple[str, bytes]]:
     """Name and content of the parts that say which language texts are in."""
     kind = _KINDS[package.source.ending]
     names = _names(package, kind)
-    types = (*kind.parts, f"{_OFFICE}wordprocessingml.styles+xml") if package.source.ending in _MARKED else ()
+    types = (*kind.parts, _STYLES) if package.source.ending in _MARKED else ()
     for name in (name for type_ in types for name in names.get(type_, ())):
         yield name, package.archive.read(name)
 
 
-def _stretches(root: Any, columns: frozenset[str], compared: ComparedTexts) -> Iterator[Stretch]:
+def _stretches(root: Any, columns: frozenset[str], compared: ComparedTexts, code: frozenset[str]) -> Iterator[Stretch]:
     for paragraph in paragraphs_of(root):
         text = "".join(paragraph.itertext()) if columns or compared else ""
-        if not text or not (text in columns or text in compared):
+        if text and (text in columns or text in compared):
+            continue
+        if not (code and _style(paragraph) in code):
             yield from stretches(paragraph)
+
+
+def _style(paragraph: Any) -> str:
+    """The style that a paragraph of a Word document names."""
+    named = paragraph.find("{*}pPr/{*}pStyle")
+    return "" if named is None else _value(named)
+
+
+def _value(element: Any) -> str:
+    return next((str(value) for name, value in element.items() if etree.QName(name).localname == "val"), "")
+
+
+def _styles_of_code(package: Package, names: dict[str, list[str]]) -> frozenset[str]:
+    """The styles of a Word document that are for code, by what paragraphs call them."""
+    found: dict[str, TextStyle] = {}
+    for style in (style for name in names.get(_STYLES, ()) for style in parse_xml(package.archive.read(name))):
+        key = next((str(value) for name, value in style.items() if etree.QName(name).localname == "styleId"), "")
+        said = {local_name(child): _value(child) for child in style}
+        found[key] = TextStyle(said.get("name", ""), said.get("basedOn", ""))
+    return styles_of_code(found)
 
 
 def _compared(package: Package, names: dict[str, list[str]]) -> ComparedTexts:

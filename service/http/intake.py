@@ -73,8 +73,9 @@ class JsonBounds:
 async def read_fields(request: Request, model: type[T]) -> T:
     """Parse and validate a request.
 
-    JSON is strict: no unknown fields, no conversions; a field that is null is absent. Form and query values are
-    strings, so numbers and booleans are converted, and unknown fields are ignored, because other clients send extras.
+    JSON is strict: no unknown fields, no conversions. Form and query values are strings, so numbers and booleans are
+    converted, and unknown fields are ignored, because other clients send extras. A field that is null is absent, and
+    so is an empty one that is no text.
 
     Raises:
         BadRequest: broken JSON or form, invalid UTF-8, lone surrogates.
@@ -84,7 +85,7 @@ async def read_fields(request: Request, model: type[T]) -> T:
     content = await read_body(request)
     if isinstance(content, dict):
         known = names_of(model)
-        given = {name: value for name, value in content.items() if value is not None or name not in known}
+        given = {name: value for name, value in content.items() if name not in known or _is_given(name, value)}
         return validate(model, given | _flags(request, model), strict=True)
     return validate(model, _gather(content, model), strict=False)
 
@@ -97,11 +98,14 @@ async def read_body(request: Request) -> dict[str, Any] | list[tuple[str, str]]:
     """
     kind = content_type(request)
     body = await request.body()
+    query = request.scope["query_string"]
+    json = kind == "application/json" or kind.endswith("+json")
     # Many clients name JSON with every request, also with those that have no body.
-    bodied = bool(body) or request.method not in ("GET", "HEAD", "DELETE")
-    if bodied and (kind == "application/json" or kind.endswith("+json")):
+    if json and not body and not query and request.method not in ("GET", "HEAD", "DELETE"):
+        raise BadRequest("the body is empty; send the fields as a JSON object, or in the query string")
+    if json and body:
         return await _parsed(_json_object, body)
-    pairs = _query_pairs(request.scope["query_string"])
+    pairs = _query_pairs(query)
     if kind == "application/x-www-form-urlencoded":
         pairs += await _parsed(_query_pairs, body)
     elif kind == "multipart/form-data":
@@ -138,6 +142,11 @@ def validate(model: type[T], fields: Mapping[str, Any], strict: bool) -> T:
         return read_object(model, fields, strict=strict)
     except ValidationError as error:
         raise invalid_fields(error) from error
+
+
+def _is_given(name: str, value: Any) -> bool:
+    """Whether a field of JSON says anything: a choice that is left empty is none, as in a form."""
+    return value is not None and (value != "" or name in _TEXT_FIELDS)
 
 
 def _flags(request: Request, model: type[Any]) -> dict[str, bool]:

@@ -35,12 +35,22 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "braces": CopiedForm(r"[$%\#]?\{[^{}\n]{0,200}\}", read_first=True),
     "printf with a percent sign": CopiedForm(rf"(?:{_PRINTF}|\d{{1,9}})?%%(?:{_PRINTF}|%%)*"),
     "printf": CopiedForm(_PRINTF, read_first=True),
-    "percent signs": CopiedForm(r"%[A-Z][A-Z0-9_]{1,100}%|%\d(?![\w%])"),
+    "percent signs": CopiedForm(
+        r"%[A-Z][A-Z0-9_]{1,100}%|(?<![\w%])%[A-Za-z][A-Za-z0-9_.-]{1,60}%(?![\w%])|%\d(?![\w%])"
+    ),
     "formula": CopiedForm(
         r"(?<![\w$])\$(?=[^$\n]{0,200}[\\^_={}])[^$\s](?:[^$\n]{0,198}[^$\s])?\$(?![\w$])"  # of TeX
     ),
     "variable": CopiedForm(r"(?<![\w$])\$(?:t\([^()\n]{1,100}\)|[A-Za-z_]\w{1,100}+)"),
     "template": CopiedForm(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|<!--[^\n]{0,500}?-->"),
+    "shortcode": CopiedForm(
+        r"\[[a-z][\w-]{1,40}(?:[ ]+[\w-]{1,40}="
+        r"(?:\"[^\"\]\n]{0,200}\"|'[^'\]\n]{0,200}'|[^\s\]\"']{1,200})){1,20}+[ ]*/?\]"
+        r"|\[/[a-z][\w-]{1,40}\]"  # of WordPress and its like
+    ),
+    "code element": CopiedForm(
+        r"<(?P<code>code|kbd|samp|tt|var)(?:\s[^<>\n]{0,200})?>[^\n]{0,300}?</(?P=code)>"  # no model reads code
+    ),
     # A break of a line is one, wherever it stands (``layout``).
     "tag": CopiedForm(
         r"</?(?!(?<!/)[Bb][Rr]\s*/?>)(?:[A-Za-z][\w:.-]{0,100}(?:\s[^<>]{0,500})?|\d{1,3}\s?)/?>", read_first=True
@@ -62,6 +72,13 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
 
 COPIED: Mapping[str, CopiedForm] = {
     "backticks": CopiedForm(r"(?P<backtick>`{1,3})[^`\n]{1,200}(?P=backtick)"),
+    "name of a comment for programmers": CopiedForm(
+        r"(?<![\w@/.])@(?:(?:param|arg|property|typeparam)\s+(?:\{[^{}\n]{1,100}\}\s+)?[\w.$]{1,100}"
+        r"|(?:throws|exception)\s+[A-Z][\w.]{1,100})"
+    ),
+    "blank to be filled in": CopiedForm(
+        r"(?<![\w|])(?:\|(?:_{1,20}\|){1,40}+|_{2,20}+(?:[./:-]_{1,20}){1,6}+)(?!\w)"  # |_|_|, __.__.____
+    ),
     "mention": CopiedForm(r"(?<![\w@/.])@\w(?:[\w.-]{0,100}\w)?"),
     "ampersands": CopiedForm(r"(?<!&)&&(?!&)"),  # of labels: "Help && Support"
     "picture": CopiedForm(r"!\[[^\]\n]{0,200}\]\([^()\s]{1,500}\)"),  # of Markdown
@@ -151,7 +168,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
     r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\d['′’]|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
-    r"|\$[\w(]|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
+    r"|\w=[\"'\w]|\$[\w(]|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 
 

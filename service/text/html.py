@@ -19,7 +19,7 @@ from tandem.service.text.markup import DEFAULTS, Kind, MarkupOptions, Token, sca
 from tandem.service.text.nesting import BLOCKS, DRAWN, Nesting
 
 _KEPT_NAMES = """
-    code iframe kbd listing math noembed noframes noscript plaintext pre samp script style svg textarea xmp
+    code iframe kbd listing math noembed noframes noscript plaintext pre samp script style svg textarea var xmp
 """
 _KEPT = frozenset(_KEPT_NAMES.split())
 _MOST_KEPT_TEXT = 200  # characters; longer listings are no part of a sentence

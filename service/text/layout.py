@@ -16,27 +16,34 @@ from itertools import count
 from typing import Literal
 
 from tandem.models.text import BIDI
+from tandem.service.text.masking import MARKS_FROM
 from tandem.service.text.segmentation import split_sentences
 from tandem.service.text.spans import trim
 from tandem.service.text.splitting import Measure, split_long
 
 _BULLET = re.compile(
-    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\([a-z]\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?)\s+"
+    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\(?(?:[a-z]|[ivx]{2,5})\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?"
+    r"|[IVX]{2,5}\.(?=\s+[A-ZÀ-Þ]))\s+"
 )
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
-_NUMBERED = re.compile(r"(?:\d{1,3}\.|[a-z]\))\s+")
+_NUMBERED = re.compile(r"\d{1,3}\.\s+")
 # Before a capital ("1.5 million" is no heading); thousands, times and what is counted are none either.
 _SECTION = re.compile(
     r"\d{1,3}(?:\.\d{1,2})+(?!\d)\.?\s+(?=\w)"
     r"(?!(?:Uhr|Prozent|Euro|Dollar|Mio|Mrd|Million(?:en|s)?|Milliarden?|Billion(?:en|s)?|Sterne?|Stars?|Stunden?|Hours?"
     r"|Minuten?|Grad|Tage?)\b)"
 )
+_BOX = re.compile(r"(?:\[[ \u00a0xX✓✔_]{1,5}\]|\([ \u00a0✓✔_]{1,5}\))\s+(?=\w)")  # of a form, to be ticked
 _ARROW = re.compile(r"[«‹]\s++(?![^»›]*[»›])")  # "« Back"; what it opens is a quotation
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}(?=[^`\r\n]*[\r\n]*\Z)|~{3,}(?=[ ]*\w))")  # CommonMark's; tildes are also rulers
-# Between the cells of a table and the steps of a path; not between what is compared. Breaks of lines may be spelt.
+# Between the cells of a table, the steps of a path, a heading and its page; not between what is compared. Breaks of
+# lines may be spelt.
 _BORDERS = (
-    r"(?:(?<![ \u00a0])[ \u00a0]++)?\t\s*+|[ \u00a0]{{3,}}|(?<!\s)\s++(?:[|·→•{0}]\s++)++"
+    r"(?:(?<![ \u00a0])[ \u00a0]++)?\t\s*+|[ \u00a0]{{3,}}"
+    r"|(?<!\s)\s++(?:(?:[|·→•{0}]\s++)++|(?:\[[ xX]\]|\([ ]{{1,5}}\)|[☐☑☒□])\s++(?=\w))"
     r"|(?<=[^\d\s])\s++>\s++(?=[^\d\s])|(?<!\s)\s++[|{0}]\s*+\Z"
+    r"|(?<=[^\W\d_][^\W\d_])\|(?=[^\W\d_]{{2}})"
+    r"|(?:(?<![ \u00a0])[ \u00a0]++)?(?:\.{{5,}}+|…{{2,}}+|(?:[ \u00a0]\.){{4,}}+)[ \u00a0]*+"
     r"|(?:(?<!\s)\s++)?(?:<[Bb][Rr]\s*+/?>\s*+)++|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
 )
 _BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›«‹", ""))
@@ -213,6 +220,8 @@ def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[s
 def _cell(cell: str, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
     """A line, or what stands between two borders of one, without what encloses it whole."""
     start, end = trim(cell, 0, len(cell))
+    if box := _BOX.match(cell, start):
+        start = box.end()
     while end - start > 2 and _encloses(cell[start:end]):
         start, end = trim(cell, start + 1, end - 1)
     yield from _nonempty(cell[:start])
@@ -246,9 +255,13 @@ def _prefix(line: str, numbered: bool) -> int:
     indent = len(line) - len(line.lstrip())
     match = _BULLET.match(line, indent) or _ARROW.match(line, indent)
     match = match or (_NUMBERED.match(line, indent) if numbered else None)
-    if match is None and (match := _SECTION.match(line, indent)) and not line[match.end()].isupper():
-        match = None
-    return match.end() if match else indent
+    return match.end() if match else section_end(line, indent) or indent
+
+
+def section_end(text: str, start: int) -> int:
+    """Where the words behind the number of a section begin, that stands at ``start``; 0 where none does."""
+    match = _SECTION.match(text, start)
+    return match.end() if match and text[match.end()].isupper() else 0
 
 
 def _core(piece: str) -> tuple[int, int]:
@@ -263,7 +276,10 @@ def _core(piece: str) -> tuple[int, int]:
 
 
 def _is_kept(character: str) -> bool:
-    return character.isspace() or character in _SIGNS_AROUND or unicodedata.category(character) in _KEPT_AROUND
+    if character.isspace() or character in _SIGNS_AROUND:
+        return True
+    kind = unicodedata.category(character)
+    return kind in _KEPT_AROUND or (kind == "Co" and ord(character) < MARKS_FROM)  # icons of a font
 
 
 def _balanced(between: Sequence[str]) -> tuple[str, ...]:

@@ -15,8 +15,11 @@ from itertools import chain
 from tandem.models.text import normalise, unbroken
 from tandem.service.text.spans import Span
 
+MARKS_FROM = 0x100000
+"""First character that may be a mark; a text that has all from there on gets other ones."""
 _LINE_ENDS = re.compile(r"(\r\n?)")
-_PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+# Those first that hardly any font has a sign for: layout tells marks by them from a sign at a sentence's end.
+_PRIVATE = (range(MARKS_FROM, 0x10FFFE), range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
 
 
 @dataclass(frozen=True, slots=True)

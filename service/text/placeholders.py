@@ -108,6 +108,8 @@ def places_of_parts(text: str, masked: Masked, names: Sequence[str]) -> tuple[st
             written = written.removesuffix(" ") if before.isalnum() else written
             done += text[done : done + 1] == " " and behind.isalnum()
             if not _is_tag(put):
+                done += behind != "-" and _COMPOUND.match(text, done) is not None  # a sign is no part of a word
+                written = _COMPOUND_ENDS.sub("", written) if before.isspace() else written
                 put = " " * (before.isspace() and written[-1:].isalnum()) + put
                 put += " " * (behind.isspace() and text[done : done + 1].isalnum())
         start = len(written) + put.index(part)
@@ -128,6 +130,7 @@ def _joined_as_before(written: str, text: str, done: int, before: str, behind: s
     return written, done
 
 
+_COMPOUND, _COMPOUND_ENDS = re.compile(r"-(?=[^\W\d_])"), re.compile(r"(?<=[^\W\d_])-\Z")
 _FIRST_LETTERS, _LAST_LETTERS = re.compile(r"\w+"), re.compile(r"(?<!\w)\w+\Z")
 
 

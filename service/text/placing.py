@@ -134,7 +134,7 @@ class Placing:
     def _divide(self) -> None:
         """The translation's units, which no element divides: words, marks, and what is kept."""
         kept = [self.spans[node.order] for node in self.kept]
-        inner = sorted({border for _, written in self.pairs for border in written})
+        inner = sorted({border for _, written in self.pairs for border in written} | {*self._borders()})
         for match in WORD.finditer(self.target):
             start, end = match.span()
             if any(span.start < end and start < span.end for span in kept):
@@ -153,6 +153,23 @@ class Placing:
             self._links[bisect_left(starts, self.spans[node.order].start)] = [Span(node.start, node.end)]
         self._readers = sorted((*link, number) for number, links in enumerate(self._links) for link in links)
         self._longest = max((end - start for start, end, _ in self._readers), default=0)
+
+    def _borders(self) -> Iterator[int]:
+        """Where the text of an element begins and ends in the translation that has it once, also as part of a word with
+        hyphens ("<b>Web</b> page" is "<b>Web</b>-Seite")."""
+        for node in flat(self.nodes) if "-" in self.target else ():
+            text = self.source[node.start : node.end]
+            if node.role is Role.ELEMENT and self._is_joined(text):
+                start = self.target.index(text)
+                yield from (start, start + len(text))
+
+    def _is_joined(self, text: str) -> bool:
+        """Whether the translation has a text once, with a hyphen that joins it to another word."""
+        if not text or self.target.count(text) != 1:
+            return False
+        start = self.target.index(text)
+        around = self.target[max(0, start - 1) : start] + self.target[start + len(text) :][:1]
+        return "-" in around and not any(map(str.isalnum, around))
 
     def _place(self, nodes: Sequence[Node], words: Span, units: tuple[int, int]) -> None:
         """Place the nodes of an element (or the text) with such words, which got those units."""
@@ -203,7 +220,8 @@ class Placing:
     def _named(self, own: Span, units: tuple[int, int]) -> tuple[int, int] | None:
         """The units that are written like the element's text, where there are just such ones."""
         text = self.source[own.start : own.end]
-        if (text.isalpha() and len(text) < _LONG_ENOUGH) or self.target.count(text) != 1:
+        short = text.isalpha() and len(text) < _LONG_ENOUGH and not self._is_joined(text)
+        if short or self.target.count(text) != 1:
             return None
         start = self.target.index(text)
         first = bisect_left(self._units, (start, 0))
@@ -265,9 +283,18 @@ class Placing:
             return low
         if node.start >= words.end:
             return high
+        if low <= (line := self._line(node.start)) <= high:
+            return line
         expected = min(max(self._expected(node.start), low), high)
         inside = next((unit for unit in self._units if unit.start < expected < unit.end), None)
         return inside.end if inside else expected
+
+    def _line(self, place: int) -> int:
+        """Where the line of the translation begins that begins at a place of the source; -1 where none does."""
+        if self.source[place - 1 : place] != "\n" or self.source.count("\n") != self.target.count("\n"):
+            return -1
+        lines = self.target.split("\n")[: self.source.count("\n", 0, place)]
+        return sum(map(len, lines)) + len(lines)
 
 
 def flat(nodes: Sequence[Node]) -> list[Node]:

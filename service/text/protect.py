@@ -21,7 +21,9 @@ from typing import Any, TypeAlias
 import re2  # type: ignore[import-untyped]
 
 from tandem.service.errors import InvalidOption
+from tandem.service.text.code import find_code
 from tandem.service.text.families import COPIED, NUMBERS, PLACEHOLDERS, CopiedForm, find_families, may_have_some
+from tandem.service.text.layout import section_end
 from tandem.service.text.masking import Hidden, HiddenPlace, apart
 from tandem.service.text.spans import Span
 
@@ -46,6 +48,7 @@ _EMAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1
 _SPACED = r"[^\s\u0e00-\u1dff\u2c00-\uabff\ud7b0-\U0010ffff]"
 _ENDLESS = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1},}}+")
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:/'’\u00a0\u202f-]\d+)*(?!\w)")
+_INDENTED = 100  # characters before a section's number that are looked at
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
@@ -93,20 +96,31 @@ def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
     """What comes back as it is though nobody asked for it, in order.
 
     Endless words, for no model translates encoded data and hostile text: one of 19,000 letters "a" took a worker 36 s,
-    and came back as nonsense. Web and e-mail addresses, and the families of ``service.text.families``, which small
-    models garble or leave out: "max_filesize" and "countryCode" came back one time in four. Some of those are read as
-    they are first, like terms: models know many, and write what is around them better so.
+    and came back as nonsense. Lines that are code. Web and e-mail addresses, and the families of
+    ``service.text.families``, which small models garble or leave out: "max_filesize" and "countryCode" came back one
+    time in four. Some of those are read as they are first, like terms: models know many, and write what is around them
+    better so.
 
     Args:
         text: any.
-        names: whether addresses and families are kept, too.
+        names: whether code, addresses and families are kept, too.
     """
     found = [_place(text, Span(*match.span())) for match in _ENDLESS.finditer(text)]
+    found += [_place(text, span) for span in find_code(text)] if names else ()
     if names and may_have_some(text):
         found += [_place(text, Span(*place)) for find in (_urls, _matches(_EMAIL)) for place in find(text)]
         for table in (NUMBERS, PLACEHOLDERS, COPIED):  # of equal places the first counts
-            found += [_place(text, span, family.read_first) for span, family in find_families(text, table)]
+            places = ((span, family) for span, family in find_families(text, table) if not _is_section(text, span))
+            found += [_place(text, span, family.read_first) for span, family in places]
     return apart(found)
+
+
+def _is_section(text: str, place: Span) -> bool:
+    """Whether it is the number of a section, which is layout: at a line's beginning, before a capital."""
+    if not text[place.start].isdigit() or not section_end(text, place.start):
+        return False
+    before = text[max(0, place.start - _INDENTED) : place.start].rstrip(" \t\u00a0")
+    return not before or before[-1] in "\r\n"
 
 
 def _place(text: str, span: Span, read_first: bool = False) -> HiddenPlace:

@@ -18,14 +18,14 @@ from tandem.service.text.spans import Span
 
 _TAG = re.compile(
     r"""<(?P<end>/)?(?P<name>[A-Za-z][\w:.-]{0,100}|\d{1,3})(?:\s[^<>\n]{0,500})?(?<!/)>
-      | \[(?P<code_end>/)?(?P<code>[A-Za-z]{1,20})(?:=[^\[\]\n]{0,500})?\]  # BBCode
+      | \[(?P<code_end>/)?(?P<code>[A-Za-z]{1,20})(?:(?:=|[ ]+[\w-]{1,40}=)[^\[\]\n]{0,500})?\]  # BBCode, shortcodes
       | (?<![\w*_~])(?P<opening>\*{1,3}|~~|_)(?![\s*|_~])
       | (?<![\s*|_~])(?P<closing>\*{1,3}|~~|_)(?![\w*_~])
       | \n""",
     re.VERBOSE,
 )
 _DEEPEST = 50  # pairs within one another
-_INSIDE = {**COPIED, **{name: PLACEHOLDERS[name] for name in ("template", "merge tag")}}
+_INSIDE = {**COPIED, **{name: PLACEHOLDERS[name] for name in ("template", "code element", "merge tag")}}
 
 
 def read_tags(text: str, protected: Sequence[Span] = ()) -> HtmlDocument | None:

@@ -21,7 +21,7 @@ from tandem.service.translation.requests import (
     TranslateTask,
     priority_of,
 )
-from tandem.service.translation.stages import AcceleratorStage, Stages, Way, stage_makers
+from tandem.service.translation.stages import AcceleratorStage, ApostropheStage, Stages, Way, stage_makers
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text
@@ -151,7 +151,7 @@ def make_plan(
 
 def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> Stages:
     """The text stages of a request's texts that go one way: our own, and those that all bundles on it ask for."""
-    own = (AcceleratorStage(),) if isinstance(request, TranslateTask) else ()
+    own = (ApostropheStage(), AcceleratorStage()) if isinstance(request, TranslateTask) else ()
     asked = [model.bundle.manifest.stages for model in route.models]
     names = [name for name in asked[0] if all(name in one for one in asked)]
     if limits.stages == "off" or not names:

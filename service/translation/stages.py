@@ -9,6 +9,7 @@ Units know these three and nothing of what a stage looks for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,6 +24,7 @@ from tandem.service.text.accelerators import (
     with_behind,
     without_accelerator,
 )
+from tandem.service.text.faithful import ESCAPED
 from tandem.service.text.masking import Masked
 
 LONGEST_KNOWN = 200
@@ -107,7 +109,7 @@ class AcceleratorStage:
 
     def prepare(self, sentence: Masked) -> Masked:
         """The label as a reader sees it."""
-        return replace(sentence, text=without_accelerator(sentence.text))
+        return replace(sentence, text=without_accelerator(sentence.text, shown=True))
 
     def known(self, sentence: StagedSentence) -> Recalled | None:
         """Nothing."""
@@ -118,8 +120,31 @@ class AcceleratorStage:
         label, behind = split_accelerator(sentence.sent.text)
         if behind:
             return with_behind(text, behind)
-        found = find_accelerator(label)
+        found = find_accelerator(label, shown=True)
         return text if found is None else with_accelerator(text, label[found.end - 1], label[found.start])
+
+
+class ApostropheStage:
+    r"""Reads apostrophes that a program wants behind a backslash (``can\'t``) as such, and writes all of them so."""
+
+    def prepare(self, sentence: Masked) -> Masked:
+        """The text without these backslashes."""
+        return replace(sentence, text=sentence.text.replace(ESCAPED, "'")) if _escapes(sentence) else sentence
+
+    def known(self, sentence: StagedSentence) -> Recalled | None:
+        """Nothing."""
+        return None
+
+    def finish(self, text: str, sentence: StagedSentence) -> str:
+        """The translation with a backslash before each apostrophe."""
+        return _APOSTROPHE.sub(lambda _: ESCAPED, text) if _escapes(sentence.sent) else text
+
+
+def _escapes(sentence: Masked) -> bool:
+    return ESCAPED in sentence.text and not _APOSTROPHE.search(sentence.text)
+
+
+_APOSTROPHE = re.compile(r"(?<!\\)'")
 
 
 StageMaker = Callable[[Way], Stage]

@@ -25,6 +25,7 @@ from tandem.models.text import normalise
 from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
+from tandem.service.text.accelerators import with_word_shown
 from tandem.service.text.faithful import BROKEN, ended_like, find_faults, ranged_like, to_hide
 from tandem.service.text.foreign import find_foreign
 from tandem.service.text.html import HtmlDocument
@@ -276,8 +277,9 @@ class Unit:
         """A candidate as it is written: after all stages, with the source's end, and with what is at fault in it."""
         written = finished(plan.stages, one.text, self.sentence)
         text = ranged_like(written, self.masked.target)
-        text = ended_like(text, self.masked.target, base_code(plan.writer.target))
-        faults = find_faults(self.masked, text, plan.rare)
+        language = base_code(plan.writer.target)
+        text = ended_like(text, self.masked.target, language)
+        faults = find_faults(self.masked, text, plan.rare, self.sent.target, language)
         if "characters" in faults and BROKEN not in self.masked.source:
             text = text.replace(BROKEN, "")
         return replace(one, text=text, faults=faults)
@@ -333,7 +335,7 @@ class Unit:
 
     def _hides_more(self, plan: Plan, best: Candidate) -> bool:
         before, attempt = self.masked, self.attempt
-        more = to_hide(before, best.text, best.faults, plan.rare)
+        more = to_hide(before, best.text, best.faults, plan.rare, base_code(plan.writer.target))
         if more:
             self.masked = before.hide(more)
         every = {*range(len(self.masked.hidden))}
@@ -517,7 +519,8 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
     units = []
-    for number, own in enumerate(sentences):
+    for number, sent in enumerate(sentences):
+        own = with_word_shown(sent, tokens.measure)
         read = _readable(plan, own)
         units.append(Unit.of(plan, tokens, read, (read.source,), own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)

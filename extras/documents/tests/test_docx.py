@@ -318,6 +318,32 @@ def test_the_rest_of_an_archive_keeps_its_compression_and_time(tmp_path: Path) -
     assert facts[0] == facts[1]
 
 
+@pytest.mark.parametrize(
+    ("name", "based", "is_code"),
+    [
+        ("Source Code", "Normal", True),
+        ("HTML Preformatted", "Normal", True),
+        ("Codeblock", "Normal", True),
+        ("Meiner", "SourceCode", True),
+        ("Zip Code", "Normal", False),
+        ("Plain Text", "Normal", False),
+    ],
+)
+def test_paragraphs_in_a_style_for_code_stay(tmp_path: Path, name: str, based: str, is_code: bool) -> None:
+    styles = members(blank())["word/styles.xml"].decode()
+    named = '<w:style w:type="paragraph" w:styleId="{}"><w:name w:val="{}"/><w:basedOn w:val="{}"/></w:style>'
+    added = named.format("SourceCode", "Source Code", "Normal") + named.format("Kennung", name, based)
+    body = paragraph(run("das haus")) + paragraph(
+        '<w:pPr><w:pStyle w:val="Kennung"/></w:pPr>', run('print("guten morgen")')
+    )
+    changes = {"word/styles.xml": styles.replace("</w:styles>", f"{added}</w:styles>")}
+    content = changed(with_body(body), changes)
+    texts = [one.text for one in segments(tmp_path, "docx", content)]
+    assert texts == ["das haus"] + ['print("guten morgen")'] * (not is_code)
+    new = body_of(translated(tmp_path, "docx", content, ["A", "B"][: len(texts)]))
+    assert ('print("guten morgen")' in new) is is_code
+
+
 SUB, SUP = (f'<w:rPr><w:vertAlign w:val="{one}script"/></w:rPr>' for one in ("sub", "super"))
 
 

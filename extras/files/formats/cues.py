@@ -12,7 +12,8 @@ from tandem.extras.files.formats.txt import one_line
 
 _SPEAKER = re.compile(r"^(?:<[^<>]*>)?\s*(?:[-–—‐]|>>|[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:)")
 _NAME = re.compile(r"\s*(?:>>+\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:(?!\S)\s*)?")  # of who speaks, which stays
-_LINE_END = re.compile(r"(\n|[ \t]*<br\s*/?>[ \t]*)", re.IGNORECASE)
+_LINE_END = re.compile(r"(\n(?:[ \t]*\n)*|[ \t]*<br\s*/?>[ \t]*)", re.IGNORECASE)
+_GAP = re.compile(r"\n[ \t]*\n")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)]*(?:<[^<>]*>)*$")
 _WORD = re.compile(r"(?:<[^<>]*>|[^\s<]|<)+")
 
@@ -23,7 +24,7 @@ def cue_parts(
     """A subtitle's lines in groups that belong together.
 
     Lines of one speaker are one sentence broken to fit the screen; where a line begins with a dash, with ``>>`` or with
-    a name in capitals (``ANNA:``), somebody else speaks. Names stay. ``<br>`` ends a line too.
+    a name in capitals (``ANNA:``), somebody else speaks. Names stay. ``<br>`` ends a line too; blank lines are borders.
 
     Args:
         content: of the subtitle.
@@ -33,19 +34,29 @@ def cue_parts(
     whole = content.rstrip("\n")
     lines, ends = _LINE_END.split(whole)[::2], _LINE_END.split(whole)[1::2]
     apart = any(_SPEAKER.match(line) for line in lines[1:])
-    for number, group in enumerate([line] for line in lines) if apart else ((0, lines),):
+    for before, group, inside in _groups(lines, ends, apart):
         named = _NAME.match(group[0])
         name = named[0] if named else ""
         group = [group[0][len(name) :], *group[1:]]
         text = " ".join(line.strip() for line in group).strip()
         pieces = pieces_of(text, (tag.span() for tag in tags.finditer(text)), read)
         pieces = [piece._replace(text="") if tags.fullmatch(piece.raw) else piece for piece in pieces]
-        inside = [] if apart else ends
         broken = partial(_broken, ends=inside, tags=tags)
-        yield (ends[number - 1] if number else "") + name
+        yield before + name
         raw = "".join(chain.from_iterable(zip_longest(group, inside, fillvalue="")))
         yield Passage(pieces, lambda new: escape(one_line(new)), broken, raw=raw)
     yield content[len(whole) :]
+
+
+def _groups(
+    lines: Sequence[str], ends: Sequence[str], apart: bool
+) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """Lines that belong together, with what ends the line before them, and the ends between them."""
+    first = 0
+    for number, end in enumerate([*ends, ""], 1):
+        if apart or _GAP.match(end) or number == len(lines):
+            yield ends[first - 1] if first else "", lines[first:number], ends[first : number - 1]
+            first = number
 
 
 def _broken(text: str, ends: Sequence[str], tags: re.Pattern[str]) -> str:

@@ -1,7 +1,8 @@
 """JSON: the strings among its values; names, numbers, layout and what reads like code come back byte for byte.
 
 Of Flutter's resources (ARB) what is said about messages, under names that begin with ``@``, stays, and the file's
-locale is the target; of browser extensions' messages all but ``message`` stays.
+locale is the target; of browser extensions' messages all but ``message`` stays, of FormatJS's ``id`` and
+``description``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from tandem.service.text.languages import base_code
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 _LOCALE = "@@locale"
+_DEFAULT = "defaultMessage"
+_NAMING = frozenset(("class", "className", "css", "icon", "id", "slug"))  # of what programs look up
+_LOOKED_UP = re.compile(r"(?=[^-]*-)[a-z][a-z\d-]*(?: [a-z][a-z\d-]*)*")  # "fa fa-home", and no word alone
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: cannot be written but as an escape
 
 
@@ -41,10 +45,17 @@ def _rule_of(content: Any, ending: str) -> Rule:
     """Which values are texts, by the names that lead to them."""
     if isinstance(content, dict) and (ending == "arb" or _LOCALE in content):
         return lambda names: not any(name.startswith("@") for name in names)
-    entries = list(content.values()) if isinstance(content, dict) else []
+    if any(isinstance(entry, dict) and _DEFAULT in entry for entry in _entries(content)):
+        return lambda names: names[-1:] not in (["id"], ["description"])
+    entries = _entries(content) if isinstance(content, dict) else []
     if entries and all(isinstance(entry, dict) and isinstance(entry.get("message"), str) for entry in entries):
         return lambda names: len(names) == 2 and names[1] == "message"
     return lambda names: True
+
+
+def _entries(content: Any) -> list[Any]:
+    """What a file holds one below another."""
+    return list(content.values()) if isinstance(content, dict) else content if isinstance(content, list) else []
 
 
 def _values(characters: str) -> Iterator[tuple[re.Match[str], list[str]]]:
@@ -72,6 +83,8 @@ def _parts(characters: str, rule: Rule, target: str) -> Iterator[Part]:
         if names == [_LOCALE] and base_code(value.replace("_", "-")) != base_code(target):
             yield characters[done : string.start()] + json.dumps(target.replace("-", "_"))
             done = string.end()
+        elif names and names[-1] in _NAMING and _LOOKED_UP.fullmatch(value):
+            continue
         elif rule(names) and is_prose(value) and not _HALF.search(value):
             yield characters[done : string.start()]
             yield Passage(message(value), finish=finish, raw=string[0])

@@ -45,10 +45,11 @@ _LINE = re.compile(
     | (?:\{\{[<%].*[>%]\}\}|\{%.*%\})[ ]*$
     | (?:!!!|\?\?\?\+?)[ ]+[\w-]+(?:[ ][\w -]+)?(?:[ ]+"(?P<note>[^"]*)")?[ ]*$
     | ===[!+]?[ ]+"(?P<tab>[^"]*)"[ ]*$
-    | (?P<definition>:[ \t]+)(?=\S)""",
+    | (?P<definition>:[ \t]+|\*\[[^\]\n]{1,100}\]:[ \t]+)(?=\S)""",
     re.VERBOSE,
 )
-"""Lines of dialects: alerts, tags of site generators, notes and tabs of MkDocs; what begins a definition."""
+"""Lines of dialects: alerts, tags of site generators, notes and tabs of MkDocs; what begins a definition, also of an
+abbreviation."""
 _TITLES = ("alert", "note", "tab")
 _HOLDS = re.compile(r"(?:!!!|\?\?\?\+?)[ ]+[\w-]|===[!+]?[ ]+\"")
 _INDENT = " " * 4
@@ -65,6 +66,8 @@ _WRITTEN = {
     "td_open": re.compile(rf"{_SPECIAL}|\|"),
 }
 """What is escaped in a translation, by what it stands in."""
+_TEX = re.compile(r"\\\([^\n]{1,300}?\\\)|\\[A-Za-z]{2,40}(?:\[[^\]\n]{0,100}\])?(?:\{[^{}\n]{0,200}\})+")
+"""Formulas and commands that dialects hand on to TeX, which escapes would make something else of."""
 _AT = "tandem"
 
 Rule = Callable[[StateInline, bool], bool]
@@ -128,7 +131,18 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.disable(["inline", "text_join"])  # its pieces are asked for block by block
     for name, rule in noted.items():
         parser.inline.ruler.at(name, _noting(rule))
+    parser.inline.ruler.before("escape", "tex", _noting(_tex))
     return parser
+
+
+def _tex(state: StateInline, silent: bool) -> bool:
+    match = _TEX.match(state.src, state.pos)
+    if match is None:
+        return False
+    if not silent:
+        state.push("tex", "", 0)
+    state.pos = match.end()
+    return True
 
 
 def _noting(rule: Rule) -> Rule:

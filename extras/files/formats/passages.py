@@ -64,12 +64,14 @@ class PassagePiece(NamedTuple):
         raw: as it was written.
         text: to translate, or to be shown to the model in the sentence; nothing for a mark and for what has no words.
         inner: what is kept, where there are texts in it that are translated by themselves.
+        element: of a mark, the HTML element that says what it is, where it is not written as that.
     """
 
     role: PieceRole
     raw: str
     text: str = ""
     inner: Parts = ()
+    element: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,14 @@ class Passage:
         return self.finish("".join(raws[:first]) + inside + "".join(raws[last:]))
 
     @property
+    def plain(self) -> str | None:
+        """Its text, where it has words and no marks in it, and nothing in it is translated by itself."""
+        if not self._plain or any(piece.inner for piece in self.pieces):
+            return None
+        text = self._html.strip()
+        return text if is_translatable(text) else None
+
+    @property
     def _inside(self) -> Sequence[PassagePiece]:
         first, last = self._core
         return self.pieces[first:last]
@@ -134,7 +144,7 @@ class Passage:
         for number, piece in enumerate(self._inside):
             if piece.role is PieceRole.OPEN:
                 raised = _RAISED.match(piece.raw)
-                opened.append(raised[1] if raised else "span")
+                opened.append(piece.element or (raised[1] if raised else "span"))
                 found.append(f'<{opened[-1]} id="s{number}">')
             elif piece.role is PieceRole.CLOSE:
                 found.append(f"</{opened.pop()}>")
@@ -402,7 +412,8 @@ def is_prose(text: str) -> bool:
 
     But not a label with an accelerator (``E&xit``), with a mark behind it (``Name*``), or of two (``Yes/No``).
     """
-    label = _MARK_BEHIND.sub("", without_accelerator(text.strip()))
+    words = _TAG.sub(" ", text) if "</" in text else text  # of HTML, and not of ``List<String>``
+    label = _MARK_BEHIND.sub("", without_accelerator(words.strip()))
     return is_translatable(text) and (not _CODE.fullmatch(label) or _TWO_LABELS.fullmatch(label) is not None)
 
 

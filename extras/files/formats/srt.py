@@ -1,4 +1,4 @@
-"""Subtitles: each one is a segment; numbers, times and positions stay.
+"""Subtitles: each one is a segment, or several with one sentence; numbers, times and positions stay.
 
 Read by ``srt`` and not by pysubs2: srt gives each subtitle's text as it is, and says where it cannot read a file.
 pysubs2 converts to the SubStation format and back, numbers subtitles anew, and rewrites tags on the way.
@@ -15,14 +15,15 @@ from tandem.extras.files.bounds import FileRefused, SourceFile
 from tandem.extras.files.formats.cues import cue_parts
 from tandem.extras.files.formats.encoding import Text, read_text
 from tandem.extras.files.formats.passages import Part, Parts, text_format
+from tandem.extras.files.formats.spread import over_cues
 
-_TAG = re.compile(r"</?(?:[biu]|font)(?:\s[^<>\n]*)?>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:[biu]|font)(?:\s[^<>\n]*)?>|\{\\[^{}\n]{1,100}\}", re.IGNORECASE)
 _POSITION = re.compile(r"^(?:\{\\[^{}\n]*\}\s*)+")
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = read_text(source).unix()
-    return text, tuple(_parts(text.characters))
+    return text, tuple(over_cues([*_parts(text.characters)]))
 
 
 read, write = text_format(_document)

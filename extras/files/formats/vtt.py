@@ -1,4 +1,5 @@
-"""WebVTT: the text of each cue is a segment; times, settings, notes, styles, regions and cue tags stay."""
+"""WebVTT: the text of each cue is a segment, or that of several with one sentence; times, settings, notes, styles,
+regions and cue tags stay."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from tandem.extras.files.bounds import FileRefused, SourceFile
 from tandem.extras.files.formats.cues import cue_parts
 from tandem.extras.files.formats.encoding import Text, read_text
 from tandem.extras.files.formats.passages import Part, Parts, text_format
+from tandem.extras.files.formats.spread import over_cues
 
 _BORDER = re.compile(r"(\n{2,})")
 _HEADER = re.compile(r"WEBVTT.*\n(?:(?!.*-->).+\n)*(?=.*-->)")  # with a cue right below it
@@ -24,7 +26,7 @@ def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = read_text(source).unix()
     if not re.match(r"WEBVTT(?=[ \t\n]|$)", text.characters):
         raise FileRefused.wrong_type("vtt", "no subtitles (they begin with WEBVTT)")
-    return text, tuple(_parts(text.characters))
+    return text, tuple(over_cues([*_parts(text.characters)]))
 
 
 read, write = text_format(_document)

@@ -31,9 +31,11 @@ from tandem.service.text.languages import base_code
 _RULES = XmlRules(paragraphs=frozenset(), inline=frozenset(("g", "mrk", "pc")), spaced=True)
 _SKIPPED = ("alt-trans", "note", "header", "metadata", "originalData", "matches", "glossary")
 _BEGINS = re.compile(
-    r"""<(?:bpt\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="START_(?P<name>\w+?)(?:_\d+)?")"""
+    r"""<(?:\w+:)?(?:bpt\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="START_(?P<name>\w+?)(?:_\d+)?")"""
 )
-_ENDS = re.compile(r"""<(?:ept\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="CLOSE_(?P<name>\w+?)(?:_\d+)?")""")
+_ENDS = re.compile(
+    r"""<(?:\w+:)?(?:ept\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="CLOSE_(?P<name>\w+?)(?:_\d+)?")"""
+)
 _PRIVATE = 0xE000  # first code point that Unicode gives no character
 _UNFINISHED = re.compile(r"new|initial|needs-(?:adaptation|l10n|translation)")
 _APPROVED = re.compile(r"""(\sapproved\s*=\s*["'])yes""")
@@ -43,11 +45,23 @@ _STATE = re.compile(r"""(\sstate\s*=\s*["'])[^"']*""")
 def _document(source: SourceFile) -> tuple[Text, Parts]:
     text = decode_xml(source.path.read_bytes(), source.ending)
     document = read_xml(text.characters, "file")
-    root = document.find("xliff")
-    if root is None:
+    root = next(document.elements, None)
+    prefix, _, name = root.name.rpartition(":") if root else ("", "", "")
+    if root is None or name != "xliff":
         raise FileRefused.wrong_type(source.ending, "no XLIFF (without an element xliff)")
+    if prefix:
+        _leave_out(f"{prefix}:", document)
     second = root.token.attributes.get("version", "").startswith("2")
-    return text, tuple(_Xliff(source.target, second).parts(document))
+    return text, tuple(_Xliff(source.target, second, f"{prefix}:" if prefix else "").parts(document))
+
+
+def _leave_out(prefix: str, document: Element) -> None:
+    """The names of elements without the prefix that a file gives XLIFF's namespace; as written they stay."""
+    left = [document]
+    while left:
+        element = left.pop()
+        left += element.elements
+        element.token = element.token._replace(name=element.name.removeprefix(prefix))
 
 
 read, write = text_format(_document, "xmlcharrefreplace")
@@ -61,11 +75,13 @@ class _Xliff:
     Attributes:
         target: language that is asked for.
         second: whether it is XLIFF 2.
+        prefix: of its elements' names, with the colon.
         anew: whether every target is replaced.
     """
 
     target: str
     second: bool
+    prefix: str = ""
     anew: bool = False
 
     def parts(self, element: Element) -> Iterator[Part]:
@@ -96,15 +112,16 @@ class _Xliff:
         segments = dict(_segments(segmented)) if segmented else {}
         kept = dict(_segments(done)) if done and segments else {}
         finished = done and done.text.strip() and all(name in kept and kept[name].text.strip() for name in segments)
-        if source is None or finished:
+        if source is None or finished or not source.children:
             yield unit.raw
             return
         if self.second:
             yield _STATE.sub(r"\g<1>translated", unit.token.raw)
         else:
             yield _APPROVED.sub(r"\g<1>no", unit.token.raw)
-        inside = tuple(_filled(done if kept else segmented, segments, kept)) if segmented and segments else ()
-        filled = (self._opening(target), *(inside or (Passage(tuple(_pieces(source)), _escape),)), "</target>")
+        inside = tuple(self._filled(done if kept else segmented, segments, kept)) if segmented and segments else ()
+        ending = f"</{self.prefix}target>"
+        filled = (self._opening(target), *(inside or (Passage(tuple(_pieces(source)), _escape),)), ending)
         behind = segmented or source
         for child in unit.children:
             if child is target:
@@ -117,13 +134,49 @@ class _Xliff:
 
     def _opening(self, target: Element | None) -> str:
         if target is None:
-            return "<target>" if self.second else '<target state="needs-review-translation">'
+            return f"<{self.prefix}target" + (">" if self.second else ' state="needs-review-translation">')
         raw = target.token.raw
         raw = raw if target.closing else raw.rstrip("/> ") + ">"
         if self.second:
             return raw
         stated = raw if _STATE.search(raw) else f'{raw[:-1]} state="">'
         return _STATE.sub(r"\g<1>needs-review-translation", stated)
+
+    def _filled(
+        self, element: Element | None, segments: Mapping[str, Element], kept: Mapping[str, Element]
+    ) -> Iterator[Part]:
+        """What a target holds: the segments that are finished as they are, a translation of each other one, in order.
+
+        Args:
+            element: target or segmented source, as which the new target is laid out.
+            segments: of the source, by their names.
+            kept: of the target.
+        """
+        found: set[str] = set()
+
+        def laid_out(element: Element) -> Iterator[Part]:
+            for child in element.children:
+                if not isinstance(child, Element):
+                    yield child.raw
+                elif child.name != "mrk" or child.token.attributes.get("mtype") != "seg":
+                    yield from (child.token.raw, *laid_out(child), child.closing)
+                else:
+                    name = child.token.attributes.get("mid", "")
+                    found.add(name)
+                    yield from segment(name, child)
+
+        def segment(name: str, written: Element) -> Iterator[Part]:
+            if name not in segments or (name in kept and kept[name].text.strip()):
+                yield kept.get(name, written).raw
+            else:
+                raw = written.token.raw if written.closing else written.token.raw.rstrip("/> ") + ">"
+                yield from (raw, Passage(tuple(_pieces(segments[name])), _escape), f"</{self.prefix}mrk>")
+
+        if element is not None:
+            yield from laid_out(element)
+        for name, written in segments.items():
+            if name not in found:
+                yield from segment(name, written)
 
 
 def _escape(text: str) -> str:
@@ -137,41 +190,6 @@ def _segments(element: Element) -> Iterator[tuple[str, Element]]:
             yield child.token.attributes.get("mid", ""), child
         else:
             yield from _segments(child)
-
-
-def _filled(element: Element | None, segments: Mapping[str, Element], kept: Mapping[str, Element]) -> Iterator[Part]:
-    """What a target holds: the segments that are finished as they are, a translation of each other one, in order.
-
-    Args:
-        element: target or segmented source, as which the new target is laid out.
-        segments: of the source, by their names.
-        kept: of the target.
-    """
-    found: set[str] = set()
-
-    def laid_out(element: Element) -> Iterator[Part]:
-        for child in element.children:
-            if not isinstance(child, Element):
-                yield child.raw
-            elif child.name != "mrk" or child.token.attributes.get("mtype") != "seg":
-                yield from (child.token.raw, *laid_out(child), child.closing)
-            else:
-                name = child.token.attributes.get("mid", "")
-                found.add(name)
-                yield from segment(name, child)
-
-    def segment(name: str, written: Element) -> Iterator[Part]:
-        if name not in segments or (name in kept and kept[name].text.strip()):
-            yield kept.get(name, written).raw
-        else:
-            raw = written.token.raw if written.closing else written.token.raw.rstrip("/> ") + ">"
-            yield from (raw, Passage(tuple(_pieces(segments[name])), _escape), "</mrk>")
-
-    if element is not None:
-        yield from laid_out(element)
-    for name, written in segments.items():
-        if name not in found:
-            yield from segment(name, written)
 
 
 def _pieces(source: Element) -> Iterator[PassagePiece]:

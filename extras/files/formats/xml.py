@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tandem.extras.files.bounds import FileRefused
@@ -69,6 +69,9 @@ class XmlRules:
         readings: that say how a text is read (ruby); of a translation they would be wrong, and are emptied.
         spaced: whether white space is kept as it is; else a run of it is a space.
         fixed: texts of paragraphs that stay.
+        style: the attribute that names an element's style.
+        raised: styles of text above or below the line, with the HTML element for it.
+        verbatim: styles of elements that stay.
     """
 
     paragraphs: frozenset[str]
@@ -79,6 +82,9 @@ class XmlRules:
     readings: frozenset[str] = frozenset()
     spaced: bool = False
     fixed: Container[str] = ()
+    style: str = ""
+    raised: Mapping[str, str] = field(default_factory=dict)
+    verbatim: Container[str] = ()
 
     def parts(self, element: Element) -> Iterator[Part]:
         """An element's parts. Raises RecursionError where it is nested too deeply."""
@@ -93,7 +99,10 @@ class XmlRules:
         yield element.closing
 
     def _stays(self, element: Element) -> bool:
-        return element.name in self.skipped or element.token.attributes.get("translate") == "no"
+        given = element.token.attributes
+        if element.name in self.skipped or given.get("translate") == "no":
+            return True
+        return element.name in self.paragraphs and given.get(self.style) in self.verbatim
 
     def _is_inline(self, element: Element) -> bool:
         if self.inline is not None or self._stays(element):
@@ -135,7 +144,8 @@ class XmlRules:
                 role = PieceRole.TEXT if node.kind is Kind.TEXT else PieceRole.KEPT
                 yield PassagePiece(role, node.raw, self._shown(node.text))
             elif self._is_inline(node) and node.closing:
-                yield PassagePiece(PieceRole.OPEN, node.token.raw)
+                element = self.raised.get(node.token.attributes.get(self.style, ""), "")
+                yield PassagePiece(PieceRole.OPEN, node.token.raw, element=element)
                 yield from self.pieces(node.children)
                 yield PassagePiece(PieceRole.CLOSE, node.closing)
             elif node.name in self.readings:

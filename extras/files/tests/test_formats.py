@@ -468,6 +468,45 @@ def test_the_reading_of_a_text_goes(tmp_path: Path, ending: str, member: str, ru
     assert ruby.format("").replace("osten", "OSTEN") in translated
 
 
+@pytest.mark.parametrize(
+    ("position", "element"),
+    [("super 58%", "sup"), ("sub 58%", "sub"), ("33% 58%", "sup"), ("-33% 58%", "sub"), ("0% 100%", "span")],
+)
+@pytest.mark.parametrize("inherited", [False, True])
+def test_raised_and_lowered_texts_stay_at_their_word(
+    tmp_path: Path, position: str, element: str, inherited: bool
+) -> None:
+    sample = SAMPLES["odt"][0]
+    page = members(sample)["content.xml"].decode()
+    said = '<style:style style:name="{}" style:family="text"{}>{}</style:style></office:automatic-styles>'
+    said_here = said.format("Hoch", "", f'<style:text-properties style:text-position="{position}"/>')
+    goes_on = said.format("T9", ' style:parent-style-name="Hoch"', "")
+    for style in (said_here, goes_on):
+        page = page.replace("</office:automatic-styles>", style)
+    raised = f'5 m<text:span text:style-name="{"T9" if inherited else "Hoch"}">2</text:span> gross'
+    content = with_members(sample, {"content.xml": page.replace("das haus", raised)})
+    assert segments(tmp_path, "odt", content)[0].text == f'5 m<{element} id="s1">2</{element}> gross'
+    assert raised.upper().split("<")[0] in members(in_capitals(tmp_path, "odt", content))["content.xml"].decode()
+
+
+def test_paragraphs_of_a_text_in_a_style_for_code_stay(tmp_path: Path) -> None:
+    sample = SAMPLES["odt"][0]
+    style = '<style:style style:name="P9" style:family="paragraph" style:parent-style-name="Source_20_Code"/>'
+    paragraph = '<text:p text:style-name="P9">print("guten <text:span>morgen</text:span>")</text:p>'
+    page = members(sample)["content.xml"].decode()
+    page = page.replace("</office:automatic-styles>", f"{style}</office:automatic-styles>")
+    styles = members(sample)["styles.xml"].decode()
+    named = '<style:style style:name="Source_20_Code" style:display-name="Source Code" style:family="paragraph"/>'
+    assert "<office:styles/>" in styles
+    changes = {
+        "content.xml": page.replace("</office:text>", f"{paragraph}</office:text>"),
+        "styles.xml": styles.replace("<office:styles/>", f"<office:styles>{named}</office:styles>"),
+    }
+    content = with_members(sample, changes)
+    assert [one.text for one in segments(tmp_path, "odt", content)] == SAMPLES["odt"][1]
+    assert paragraph in members(in_capitals(tmp_path, "odt", content))["content.xml"].decode()
+
+
 def test_a_cell_says_its_text_once(tmp_path: Path) -> None:
     said = 'office:value-type="string" office:string-value="{}"'
     table = members(SAMPLES["ods"][0])["content.xml"].decode()

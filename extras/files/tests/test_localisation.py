@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -135,10 +136,42 @@ def test_marks_of_tools_stay_around_their_words(tmp_path: Path, source: str, exp
     assert new == unit(filled, ' approved="no"')
 
 
+@pytest.mark.parametrize(
+    "inside", ["<source/>", "<source></source>", '<source/><target state="new"/>', "<note>x</note>"]
+)
+def test_a_unit_without_a_text_stays(tmp_path: Path, inside: str) -> None:
+    content = unit(inside).encode()
+    assert segments(tmp_path, "xliff", content) == []
+    assert translated(tmp_path, "xliff", content) == content
+
+
 def test_what_begins_and_ends_a_mark_is_one_for_the_translation(tmp_path: Path) -> None:
     source = '<source>a <x id="START_TAG_B"/>welt<x id="CLOSE_TAG_B"/> b <bpt id="1"/>wort<ept id="1"/> c</source>'
     (found,) = segments(tmp_path, "xliff", unit(source).encode())
     assert found.text == 'a <span id="s1">welt</span> b <span id="s5">wort</span> c'
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        SEGMENTED,
+        f"{SEGMENTED}<target>{DONE} {mrk(2, None)}</target>",
+        '<source>hallo <x id="START_TAG_B"/>du<x id="CLOSE_TAG_B"/></source><alt-trans><target>x</target></alt-trans>',
+        "<source>ein wort</source><target/>",
+    ],
+)
+@pytest.mark.parametrize("version", ["1.2", "2.0"])
+def test_a_prefix_of_all_elements_changes_nothing(tmp_path: Path, inside: str, version: str) -> None:
+    content = unit(inside)
+    if version == "2.0":
+        content = re.sub(r"(</?)trans-unit", r"\g<1>segment", content.replace('"1.2"', '"2.0"'))
+
+    def prefixed(content: str) -> str:
+        return re.sub(r"(</?)(?=\w)", r"\g<1>x:", content).replace("<x:xliff", '<x:xliff xmlns:x="urn:x"')
+
+    new = in_capitals(tmp_path, "xliff", prefixed(content).encode()).decode()
+    assert new == prefixed(in_capitals(tmp_path, "xliff", content.encode()).decode())
+    assert new.count("<x:target") > content.count("<target") or "<target" in content
 
 
 ARB = """{
@@ -158,6 +191,28 @@ def test_flutters_resources(tmp_path: Path, ending: str) -> None:
     for old, text in upper:
         expected = expected.replace(old, text)
     assert new == expected
+
+
+def test_markup_without_spaces_is_text_and_a_type_is_none(tmp_path: Path) -> None:
+    content = '{"a": "<ul><li>eins</li><li>zwei</li></ul>", "b": "List<String>", "c": "<b>camelCase</b>"}'
+    assert [one.text for one in segments(tmp_path, "json", content.encode())] == [
+        '<span id="s0">eins</span><span id="s3">zwei</span>'
+    ]
+
+
+def test_names_of_icons_and_the_like_stay(tmp_path: Path) -> None:
+    named = '"icon": "fa-home", "class": ["btn-big x-y"], "css": "fa fa-x"'
+    content = f'{{{named}, "title": "fa-home", "id": "ein wort", "icon-2": "die-maus"}}'
+    found = [one.text for one in segments(tmp_path, "json", content.encode())]
+    assert found == ["fa-home", "ein wort", "die-maus"]
+    assert translated(tmp_path, "json", content.encode()) == content.encode()
+
+
+@pytest.mark.parametrize("content", ['[{}, {{"x": "du, da"}}]', '{{"a.b": {}, "c": {{"x": "du, da"}}}}'])
+def test_messages_of_formatjs(tmp_path: Path, content: str) -> None:
+    entry = '{"id": "karte", "description": "eine notiz", "defaultMessage": "guten morgen"}'
+    found = [one.text for one in segments(tmp_path, "json", content.format(entry).encode())]
+    assert found == ["guten morgen", "du, da"]
 
 
 def test_messages_of_browser_extensions(tmp_path: Path) -> None:

@@ -212,9 +212,27 @@ async def test_null_is_absent_and_an_empty_body_is_none() -> None:
         await read_fields(as_json({"q": "Hallo", "target": "en", "unknown": None}), TranslateRequest)
     with pytest.raises(InvalidFields):
         await read_fields(as_json({"q": None, "target": "en"}), TranslateRequest)
-    empty = request(b"", "application/json", "q=Hallo&target=en")
-    empty.scope["method"] = "GET"
-    assert (await read_fields(empty, TranslateRequest)).q == "Hallo"
+    for method in ("GET", "POST"):
+        empty = request(b"", "application/json", "q=Hallo&target=en")
+        empty.scope["method"] = method
+        assert (await read_fields(empty, TranslateRequest)).q == "Hallo"
+    with pytest.raises(InvalidFields) as refused:
+        await read_fields(request(b"", "application/json", "source=de"), TranslateRequest)
+    assert [(fault["field"], fault["message"]) for fault in refused.value.detail] == [
+        ("q", "is required"),
+        ("target", "is required"),
+    ]
+    with pytest.raises(BadRequest, match="the body is empty; send the fields"):
+        await read_fields(request(b"", "application/json"), TranslateRequest)
+
+
+async def test_an_empty_choice_is_none_and_an_empty_text_is_a_text() -> None:
+    choices = {"source": "", "model": "", "format": "", "priority": "", "api_key": "", "timeout": "", "sampling": ""}
+    found = await read_fields(as_json({"q": "", "target": "en", **choices}), TranslateRequest)
+    assert found == await read_fields(as_json({"q": "", "target": "en"}), TranslateRequest)
+    assert found.source == "auto" and found.q == ""
+    with pytest.raises(InvalidFields, match="target: is required"):
+        await read_fields(as_json({"q": "Hallo", "target": ""}), TranslateRequest)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,29 @@ def masked(text: str) -> Masked:
 
 
 @pytest.mark.parametrize(
+    ("source", "written", "language", "lost"),
+    [
+        ("Nehmen Sie 2 Tabletten", "Take tablets", "en", True),
+        ("Nehmen Sie 2 Tabletten", "Take two tablets", "en", False),
+        ("Nehmen Sie 1 Tablette", "Take a tablet", "en", False),
+        ("Nehmen Sie 2x täglich Tabletten", "Take tablets twice a day", "en", False),
+        ("Um 14:30 Uhr", "At half past two", "en", False),
+        ("Um 14 Uhr", "At 2 pm", "en", False),
+        ("20 years ago", "Vor zwanzig Jahren", "de", False),
+        ("21 years ago", "Vor einundzwanzig Jahren", "de", False),
+        ("30 years ago", "Vor Jahren", "de", True),
+        ("Within 30 minutes", "En trente minutes", "fr", False),
+        ("Within 30 minutes", "En minutes", "fr", True),
+        ("Within 30 minutes", "En minutos", "es", False),  # whose numbers in words nobody here knows
+    ],
+)
+def test_short_numbers_are_lost_where_no_word_says_them(source: str, written: str, language: str, lost: bool) -> None:
+    found = masked(source)
+    assert (find_faults(found, written, language=language) == ("numbers",)) is lost
+    assert bool(to_hide(found, written, ["numbers"], language=language)) is lost
+
+
+@pytest.mark.parametrize(
     ("source", "written", "faults"),
     [
         ("Das Haus", "The house", []),

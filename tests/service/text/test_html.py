@@ -231,11 +231,25 @@ def test_names_are_found_where_they_are_written_alike() -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "written", "expected"),
+    [
+        ("the <b>Git</b> command", "der Git-Befehl", "der <b>Git</b>-Befehl"),
+        ("web <b>Tandem</b>", "Web-Tandem", "Web-<b>Tandem</b>"),
+        ("an <b>in</b> word", "ein Inline-Wort", "ein<b></b> Inline-Wort"),
+        ("the <b>Git</b> command", "der Git-Git-Befehl", "der<b></b> Git-Git-Befehl"),
+    ],
+)
+def test_a_name_that_became_part_of_a_word_keeps_its_element(source: str, written: str, expected: str) -> None:
+    (block,) = HtmlDocument.parse(source).blocks
+    assert block.render(written, [((0, 3), (0, 3)), ((len(block.text) - 4, len(block.text)), (4, 4))]) == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "<p translate=no>x <b>y</b></p>",
         "<div class='a notranslate'>x<p>y</p></div>",
-        "<pre>a\n b</pre><code>x</code><kbd>y</kbd><samp>z</samp>",
+        "<pre>a\n b</pre><code>x</code><kbd>y</kbd><samp>z</samp><var>a</var>",
         "<script>var a = '<p>x</p>';</script><style>p{}</style><textarea>x</textarea>",
         "<svg><text>x</text></svg><math><mi>x</mi></math>",
         "<p alt='x' title='y'></p><!-- x --><!DOCTYPE html>",
@@ -404,6 +418,13 @@ def test_a_no_break_space_between_elements_stays() -> None:
     assert found.render("dog cat here", pairs) == "<a>dog</a>&nbsp;<b>cat</b> here"
     assert block("<a>Hund</a> <b>Katze</b>").render("dog cat", pairs[:2]) == "<a>dog</a> <b>cat</b>"
     assert block("Hund&nbsp;da").render("Hund da") == "Hund&nbsp;da"  # as it was read
+
+
+def test_what_begins_a_line_begins_it() -> None:
+    found = block("Haus<br><img>Der Hund <b>da</b><br><i></i>Katze")
+    pairs = [((0, 4), (0, 5)), ((9, 13), (10, 13)), ((14, 16), (6, 9)), ((17, 22), (14, 17))]
+    expected = "house<br><img><b>the</b> dog<br><i></i>cat"
+    assert found.render("house\nthe dog\ncat", pairs) == expected
 
 
 def test_a_reference_stands_in_its_link() -> None:

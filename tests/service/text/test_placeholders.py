@@ -29,6 +29,21 @@ def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wan
 
 
 @pytest.mark.parametrize(
+    ("sentence", "written", "wanted"),
+    [
+        ("Open \uf0e0 Settings", "⟨ph0⟩-Einstellungen öffnen", "\uf0e0 Einstellungen öffnen"),
+        ("Open \uf0e0Settings", "Öffne ⟨ph0⟩-Einstellungen", "Öffne \uf0e0Einstellungen"),
+        ("News & Articles", "News-⟨ph0⟩-Artikel", "News & Artikel"),
+        ("Open ★-Settings", "Öffne ⟨ph0⟩-Einstellungen", "Öffne ★-Einstellungen"),
+        ("Open ★ Settings", "Öffne ⟨ph0⟩ - Einstellungen", "Öffne ★ - Einstellungen"),
+    ],
+)
+def test_a_sign_becomes_no_part_of_a_word(sentence: str, written: str, wanted: str) -> None:
+    masked = Masked.of(sentence).hide([(Span(5, 6), Hidden.kept(sentence[5], asked=False))])
+    assert restored(written, masked, NAMES[:1]) == wanted
+
+
+@pytest.mark.parametrize(
     ("written", "wanted"),
     [
         ("She logged in the ⟨ph0⟩", "She logged in on May 3"),

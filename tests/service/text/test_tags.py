@@ -26,6 +26,7 @@ def block_of(text: str) -> MarkupBlock | None:
         ("das **haus** ist *alt* und ~~neu~~ und _gut_", "das haus ist alt und neu und gut"),
         ("**das <i>haus</i>** ist", "das haus ist"),
         ("[b]das[/b] [url=https://a.de/b?c=d]haus[/url] [quote=Anna]ist[/quote]", "das haus ist"),
+        ('[caption id="1" w=5]das[/caption] haus', "das haus"),
         ("[b]das <b>haus[/b] ist</b>", "das <b>haus ist</b>"),
         ('<a href="x?a=1&b=2">a & b</a> &lt;', "a & b &lt;"),  # entities are none
         ("<b>das</b> <i>haus", "das <i>haus"),
@@ -50,6 +51,7 @@ def test_pairs_are_markup(text: str, read: str) -> None:
         "Hallo *|FNAME|*, `<b>so</b>` und `*so*`",
         "snake_case_name und a*b*c, __init__",
         "List<String> und </b>",
+        "Der Befehl <code>git status</code> ist gut",
         "siehe [1] und [a], [b]das haus, [*] und [/b",
     ],
 )

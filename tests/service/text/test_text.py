@@ -94,6 +94,19 @@ def test_a_date_is_no_numbered_list() -> None:
         ("(so) und (so)", ["(so) und (so)"]),
         ("1.2 Das Haus", ["Das Haus"]),
         ("1.2.3. Das Haus", ["Das Haus"]),
+        ("a) Das Haus", ["Das Haus"]),
+        ("IV. Das Haus", ["Das Haus"]),
+        ("V. Müller", ["V. Müller"]),
+        ("(iii) Das Haus", ["Das Haus"]),
+        ("1.1 Das Haus ......... 12", ["Das Haus"]),
+        ("Das Haus . . . . . . 12", ["Das Haus"]),
+        ("Ort ................, den ..........", ["Ort", ", den"]),
+        ("Na ja... so", ["Na ja... so"]),
+        ("Geschlecht: [ ] Mann  [x] Frau", ["Geschlecht:", "Mann", "Frau"]),
+        ("□ ledig □ verheiratet  ☒ anderes", ["ledig", "verheiratet", "anderes"]),
+        ("Ja|Nein|Abbrechen", ["Ja", "Nein", "Abbrechen"]),
+        ("a|b und |c", ["a|b und |c"]),
+        ("(  ) ja   [x] Nein   [___] so", ["ja", "Nein", "so"]),
         ("24.12. Heiligabend", ["Heiligabend"]),
         ("1.5 million people", ["1.5 million people"]),
         ("[1] Das Haus ist alt. [2]", ["Das Haus ist alt."]),
@@ -102,6 +115,7 @@ def test_a_date_is_no_numbered_list() -> None:
         ("Preis* †", ["Preis"]),
         ("===== Kapitel =====", ["Kapitel"]),
         ("¶ Text \U0001fa77", ["Text"]),
+        ("\uf0e0 Text \U000f0001", ["Text"]),  # icons of a font
     ],
 )
 def test_what_parts_and_encloses_a_line_is_layout(text: str, wanted: list[str]) -> None:

@@ -80,6 +80,20 @@ def test_identifiers_and_placeholders_are_kept_unasked(text: str, wanted: str) -
 
 
 @pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("1.2.3 Das Haus", []),  # of a section
+        ("so\n  1.2.3. Das Haus", []),
+        ("1.2.3 das haus", ["1.2.3"]),
+        ("Das Haus 1.2.3 Ist neu", ["1.2.3"]),
+        ("v1.2.3 Das Haus", ["v1.2.3"]),
+    ],
+)
+def test_the_number_of_a_section_is_layout(text: str, kept: list[str]) -> None:
+    assert [part.source for _, part in always_kept(text, names=True)] == kept
+
+
+@pytest.mark.parametrize(
     "word",
     ["a_" * 20_000, "aB" * 20_000, "ab.cd" * 20_000, "Ab_c.d" * 20_000 + "-", "/a" * 20_000 + "-", "/-" * 20_000],
 )
