@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tandem.deploy.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, Scenario, choose_pair, served_pairs
+from tandem.extras.loadtest.scenarios import SCENARIOS, Call, Calls, Pair, Scenario, choose_pair, served_pairs
+from tandem.extras.loadtest.tests.stand_in import StandIn, running
 from tandem.models.errors import ConfigError
 from tandem.service.api.schemas import TranslateRequest, read_object
-from tests.deploy.loadtest.stand_in import StandIn, running
 
 DE_EN = Pair("de", "en")
 

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 
-from tandem.deploy.loadtest.client import LoadRun, RequestOutcome
-from tandem.deploy.loadtest.command import loadtest, verdict, warnings
-from tandem.deploy.loadtest.measure import SHARES, Steps, figures, measure, opened
-from tandem.deploy.loadtest.options import LoadOptions, parse_rates
-from tandem.deploy.loadtest.pictures import draw_curves
-from tandem.deploy.loadtest.scenarios import Call
+from tandem.extras.loadtest.client import LoadRun, RequestOutcome
+from tandem.extras.loadtest.command import loadtest, verdict, warnings
+from tandem.extras.loadtest.measure import SHARES, Steps, figures, measure, opened
+from tandem.extras.loadtest.options import LoadOptions, parse_rates
+from tandem.extras.loadtest.pictures import draw_curves
+from tandem.extras.loadtest.scenarios import Call
+from tandem.extras.loadtest.tests.stand_in import StandIn, running
 from tandem.models.errors import ConfigError
 from tests.command import fails, succeeds
-from tests.deploy.loadtest.stand_in import StandIn, running
 from tests.shipped import ROOT, SHIPPED
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -123,7 +123,7 @@ def test_wrong_answers_fail_and_rejections_do_not() -> None:
 
 def test_a_service_that_has_not_come_round_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("tandem.deploy.loadtest.measure.time.sleep", waits.append)
+    monkeypatch.setattr("tandem.extras.loadtest.measure.time.sleep", waits.append)
     with running(StandIn()) as service, opened(options(service)) as steps:
         service.rejections = 22  # the run's twenty, and two more
         steps.run(200.0, "curve")
@@ -133,7 +133,7 @@ def test_a_service_that_has_not_come_round_is_waited_for(monkeypatch: pytest.Mon
 def test_a_service_that_is_gone_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while rates are searched; what was measured before stays."""
     waits: list[float] = []
-    monkeypatch.setattr("tandem.deploy.loadtest.measure.time.sleep", waits.append)
+    monkeypatch.setattr("tandem.extras.loadtest.measure.time.sleep", waits.append)
     with running(StandIn()) as service:
 
         def lose(steps: Steps) -> float:
@@ -208,7 +208,7 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], words: str)
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.deploy.loadtest.options.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("tandem.extras.loadtest.options.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"need the package aiohttp: install tandem with its extra \[loadtest\]"):
         LoadOptions(url="http://a").check()
     with pytest.raises(ConfigError, match="matplotlib"):
@@ -292,7 +292,7 @@ def test_the_image_has_all_that_the_command_imports() -> None:
     ]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
-        "import tandem.deploy.cli, tandem.deploy.loadtest.command, tandem.deploy.loadtest.measure"
+        "import tandem.deploy.cli, tandem.extras.loadtest.command, tandem.extras.loadtest.measure"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

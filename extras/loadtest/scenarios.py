@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from tandem.deploy.loadtest.texts import TextWriter
+from tandem.extras.loadtest.texts import TextWriter
 from tandem.models.errors import ConfigError
 
 Kind: TypeAlias = Literal["sentence", "document", "page", "texts"]

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.deploy.loadtest.client import LoadRun, RequestOutcome, arrivals, closed_loop, open_loop, send_all
-from tandem.deploy.loadtest.server import free_port
+from tandem.extras.loadtest.client import LoadRun, RequestOutcome, arrivals, closed_loop, open_loop, send_all
+from tandem.extras.loadtest.server import free_port
 from tandem.models.errors import ConfigError
 from tests.deploy import listening
 

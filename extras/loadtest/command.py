@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tandem.deploy.loadtest.options import LoadOptions, Result, title
 from tandem.deploy.outputs import check_folder
 from tandem.deploy.report import cell, console, run_measurement, say, show_environment, table
+from tandem.extras.loadtest.options import LoadOptions, Result, title
 
 PICTURE = "loadtest.png"
 QUIET_CORES = 0.2  # that others may keep busy
@@ -43,11 +43,11 @@ def loadtest(options: LoadOptions) -> None:
     """
     check_folder(options.plot, "--plot")
     options.check()
-    from tandem.deploy.loadtest.measure import measure  # its packages are the extra's, which the check has looked for
+    from tandem.extras.loadtest.measure import measure  # its packages are the extra's, which the check has looked for
 
     def draw(result: dict[str, Any]) -> None:
         if options.plot is not None:
-            from tandem.deploy.loadtest.pictures import draw_curves
+            from tandem.extras.loadtest.pictures import draw_curves
 
             say(str(draw_curves(result, options.plot / PICTURE)), error=True)
 

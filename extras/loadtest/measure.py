@@ -1,7 +1,7 @@
 """A service under rising load: every run leaves a row; the highest rate that keeps a p99 is found by bisection.
 
 Requests are due at moments of a Poisson process or at even gaps, whatever the service does (an open loop), and latency
-counts from when a request was due: see :mod:`deploy.loadtest.client`, whose client this uses. Clients that wait for
+counts from when a request was due: see :mod:`extras.loadtest.client`, whose client this uses. Clients that wait for
 their answers first give a slow service less load, so that it looks better than it is.
 """
 
@@ -16,15 +16,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tandem.deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
-from tandem.deploy.loadtest.options import LoadOptions, Result, not_answered, parse_rates
-from tandem.deploy.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
-from tandem.deploy.loadtest.texts import LANGUAGES, read_lines
 from tandem.deploy.report import environment, say
+from tandem.extras.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
+from tandem.extras.loadtest.options import LoadOptions, Result, not_answered, parse_rates
+from tandem.extras.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
+from tandem.extras.loadtest.texts import LANGUAGES, read_lines
 from tandem.models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not
-    from tandem.deploy.loadtest.server import Server
+    from tandem.extras.loadtest.server import Server
 
 # Of the highest rate, where no rates are given: the curve. The highest one is measured again with it.
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.15, 1.5)
@@ -113,7 +113,7 @@ class Steps:
         """A run, and what its server did meanwhile where it was started here."""
         if self.server is None:
             return load(), {}
-        from tandem.deploy.loadtest.server import watched
+        from tandem.extras.loadtest.server import watched
 
         return watched(self.server, load)
 
@@ -206,7 +206,7 @@ def opened(options: LoadOptions) -> Iterator[Steps]:
     with ExitStack() as stack:
         server, url = None, options.url.rstrip("/")
         if options.bundle is not None:
-            from tandem.deploy.loadtest.server import tandem_server
+            from tandem.extras.loadtest.server import tandem_server
 
             server = stack.enter_context(tandem_server(options.bundle, options.workers))
             url = server.url

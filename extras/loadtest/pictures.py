@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from tandem.deploy.loadtest.options import Result, title
+from tandem.extras.loadtest.options import Result, title
 
 _LATENCIES = {"p50": (":", "tab:blue"), "p95": ("--", "tab:purple"), "p99": ("-", "tab:red")}
 _FATES = {

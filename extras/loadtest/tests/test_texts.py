@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.deploy.loadtest.texts import LANGUAGES, TextWriter, read_lines
+from tandem.extras.loadtest.texts import LANGUAGES, TextWriter, read_lines
 from tandem.models.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import aiohttp
 import numpy as np
 
-from tandem.deploy.loadtest.options import Arrivals
+from tandem.extras.loadtest.options import Arrivals
 from tandem.models.errors import ConfigError
 
 Ending = Literal["answered", "rejected", "failed", "unfinished"]

@@ -18,8 +18,8 @@ from typing import IO, Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tandem.deploy.loadtest.client import LoadRun
-from tandem.deploy.loadtest.scenarios import DIRECT
+from tandem.extras.loadtest.client import LoadRun
+from tandem.extras.loadtest.scenarios import DIRECT
 from tandem.models.errors import ConfigError
 
 _ROOT = Path(__file__).absolute().parents[3]  # what `tandem` lies in
