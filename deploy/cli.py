@@ -40,7 +40,6 @@ _OWN: dict[str, tuple[str, str]] = {
         "tandem.service.commands:config",
         "Show the settings as `tandem serve` would have them with the same flags",
     ),
-    "loadtest": ("tandem.deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
 _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings
@@ -48,7 +47,6 @@ _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serv
         *("jinja2", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
-    "[loadtest]": ("aiohttp",),
 }
 
 
@@ -118,8 +116,7 @@ def main() -> None:
     except TandemError as error:
         _fail(str(error), 2 if isinstance(error, ConfigError | OptionError) else 1)
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        _fail(f"this command needs the package {package!r}: install tandem with its extra {extra_of(package)}", 1)
+        _fail(f"this command needs {_missing(error.name or '')}", 1)
     except OSError as error:
         if error.filename is None and error.errno not in FULL:  # of the network or the system, not of a path
             raise
@@ -128,6 +125,14 @@ def main() -> None:
         _fail(f"{where}{error.strerror}{remedy}", 1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _missing(module: str) -> str:
+    """What there is to do where a module is not found: an extra's folder was deleted, or a package is not installed."""
+    package, *within = module.split(".")
+    if package == "tandem" and within[:1] == ["extras"] and len(within) > 1:
+        return f"the extra {within[1]!r}: its folder, extras/{within[1]}, is not there; bring it back"
+    return f"the package {package!r}: install tandem with its extra {extra_of(package)}"
 
 
 def extra_of(package: str) -> str:

@@ -15,6 +15,7 @@ import pytest
 from tandem.deploy.cli import commands, load_command
 from tandem.models.folders import whole_folder
 from tests.command import fails, succeeds
+from tests.hiding import link_package
 from tests.shipped import ROOT, SHIPPED
 
 RECIPE = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
@@ -54,6 +55,15 @@ def test_a_missing_package_names_its_extra(
     monkeypatch.setattr("tandem.deploy.cli.load", missing)
     message = f"tandem: this command needs the package '{package}': install tandem with its extra {extra}"
     assert fails(command, "x", status=1).startswith(message)
+
+
+def test_a_deleted_extra_that_another_one_needs_is_named(tmp_path: Path) -> None:
+    link_package(tmp_path, "loadtest")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from tandem.deploy.cli import main; main()"
+    asked = [sys.executable, "-I", "-c", code, "bench", "serve", "--bundle", str(SHIPPED)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    told = "tandem: this command needs the extra 'loadtest': its folder, extras/loadtest, is not there; bring it back\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 @pytest.mark.parametrize(
