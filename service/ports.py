@@ -13,6 +13,7 @@ types of what stands there are the core's, beside their use:
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``service.sources``)
+    augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
     formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
@@ -47,6 +48,7 @@ class Extra:
         readers: of those stages that read a file of the bundle, by the same names.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         sources: of public models, by the scheme that their names begin with.
+        augmentation: opener of what rewrites training pairs; None = it does not.
         formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
         settings: its record of settings; None = it has none.
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
@@ -63,6 +65,7 @@ class Extra:
     readers: Mapping[str, str] = field(default_factory=dict)
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    augmentation: str | None = None
     formats: str | None = None
     settings: str | None = None
     accounts: str | None = None

@@ -15,8 +15,8 @@ from itertools import islice, pairwise
 
 import numpy as np
 
+from tandem.extras.augmentation.perturbations import lower_case, with_typos, without_punctuation
 from tandem.models.errors import CorpusError
-from tandem.training.data.perturbations import lower_case, with_typos, without_punctuation
 from tandem.training.quality.metrics import MeasuredScore, task_scores
 from tandem.training.quality.symptoms import symptom
 

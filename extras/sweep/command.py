@@ -12,13 +12,12 @@ from typing import Annotated
 import typer
 
 from tandem.deploy.report import console, say, table
+from tandem.deploy.training import means
 from tandem.extras.sweep.grid import PlannedRun, planned
 from tandem.extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
 from tandem.extras.sweep.table import Row, ranked
 from tandem.models.command import AsJson, CorporaFolder, RecipeFile, report
 from tandem.models.folders import write_text
-from tandem.service.runtimes.torch import device_search
-from tandem.service.telemetry.cgroups import usable_cores
 from tandem.training.data.ancestry import chosen_start
 from tandem.training.experiment import ExperimentOptions
 from tandem.training.loop.commands import Device, Launch, prepare_recipe, train_recipe
@@ -80,8 +79,7 @@ def _outcome(run: PlannedRun, data: Path, place: str, threads: int, device: str)
         return known
     report(place)
     try:
-        resume, search = Run(run.folder).newest is not None, device_search("cuda")
-        how = Launch(resume=resume, threads=threads, device=device, search=search, cores=usable_cores())
+        how = Launch(resume=Run(run.folder).newest is not None, threads=threads, device=device, means=means())
         trainer = train_recipe(run.recipe, run.experiment, run.folder, how)
     except DivergenceError as error:
         report(str(error))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import torch
 import typer
@@ -20,9 +21,8 @@ from tandem.models.errors import CheckpointError, ConfigError
 from tandem.models.steps.device_search import OpenSearch
 from tandem.training.checkpoint import read_progress
 from tandem.training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
-from tandem.training.data.augmentation import load_augmentation
 from tandem.training.data.prepare import prepare as prepare_data
-from tandem.training.data.rewriters import rewriters_here
+from tandem.training.data.stream import TextRewriting
 from tandem.training.data.summary import PreparedSummary, check_prepared
 from tandem.training.experiment import Experiment, ExperimentOptions
 from tandem.training.loop.header import header
@@ -38,6 +38,9 @@ from tandem.training.parallel import Processes, joined
 from tandem.training.recipe import Recipe, load_recipe, recipe_mapping
 
 console = Console()
+OpenAugmentation: TypeAlias = Callable[[Recipe, Path, int | None, int, Processes], TextRewriting]
+"""What rewrites training pairs as a recipe asks for: given the recipe, the prepared data, how many processes of this
+machine are to do so (None = as many as suit the device), the cores that may be used, and those that train together."""
 
 
 class Device(StrEnum):
@@ -144,16 +147,14 @@ class TrainOptions:
 def train(
     options: TrainOptions,
     changes: ExperimentOptions = ExperimentOptions(),
-    search: OpenSearch | None = None,
-    cores: int = 1,
+    means: Means | None = None,
 ) -> None:
     """Train what `tandem prepare` has prepared, as `tandem train` does.
 
     Args:
         options: what and where.
         changes: of the recipe.
-        search: with which validation decodes on a GPU; None = the general one.
-        cores: of this machine that may be used.
+        means: what there is besides torch; None = nothing.
     """
     experiment, recipe, folder = _experiment(options.recipe_file, options.run, changes.experiment(), options.resume)
     if options.updates is not None:  # a cooldown then ends there
@@ -171,12 +172,26 @@ def train(
         options.threads,
         options.device.value,
         tuple(options.track or ()),
-        search,
         options.rewriters,
-        cores,
+        means or Means(),
     )
     trainer = train_recipe(recipe, experiment, folder, how)
     _say(trainer.processes, f"{_ending(trainer)}: {folder}")
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a training has that this package does not know: of the service, and of extras.
+
+    Attributes:
+        search: with which validation decodes on a GPU; None = the general one.
+        augmentation: what rewrites training pairs; None = nothing can.
+        cores: of this machine that may be used.
+    """
+
+    search: OpenSearch | None = None
+    augmentation: OpenAugmentation | None = None
+    cores: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +205,8 @@ class Launch:
         threads: of one computation; 0 = as the library chooses.
         device: "cpu" or "cuda".
         track: names of trackers.
-        search: with which validation decodes on a GPU; None = the general one.
         rewriters: processes of this machine that rewrite text ahead; None = as many as suit the device.
-        cores: of this machine that may be used.
+        means: what there is besides torch.
     """
 
     resume: bool = False
@@ -201,9 +215,8 @@ class Launch:
     threads: int = 0
     device: str = "cpu"
     track: tuple[str, ...] = ()
-    search: OpenSearch | None = None
     rewriters: int | None = None
-    cores: int = 1
+    means: Means = Means()
 
 
 def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
@@ -293,10 +306,18 @@ def _trainer(
         folder,
         processes=processes,
         reporter=reporter,
-        validator=TextValidator(recipe, data, how.search) if validates else None,
-        augmentation=load_augmentation(recipe, data),
-        rewriters=rewriters_here(how.rewriters, how.cores, processes) if recipe.data.rewrites else 0,
+        validator=TextValidator(recipe, data, how.means.search) if validates else None,
+        rewriting=_rewriting(recipe, data, processes, how) if recipe.data.rewrites else None,
     )
+
+
+def _rewriting(recipe: Recipe, data: Path, processes: Processes, how: Launch) -> TextRewriting:
+    if how.means.augmentation is None:
+        raise ConfigError(
+            "data: bpe_dropout, noise and augmentation need the extra 'augmentation': its folder, extras/augmentation,"
+            " is not there; bring it back, or leave them out of the recipe"
+        )
+    return how.means.augmentation(recipe, data, how.rewriters, how.means.cores, processes)
 
 
 def _say(processes: Processes, line: str) -> None:

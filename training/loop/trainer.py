@@ -33,12 +33,11 @@ from tandem.training.checkpoint import (
     save_checkpoint,
     set_random_states,
 )
-from tandem.training.data.augmentation import Augmentation
 from tandem.training.data.batches import collate
 from tandem.training.data.dataset import PreparedData, vocabulary_digest
+from tandem.training.data.directions import NO_TAGS, SourceTags, source_tags
 from tandem.training.data.plans import plan_epoch
-from tandem.training.data.rewriters import Rewriters
-from tandem.training.data.stream import Group, Stream
+from tandem.training.data.stream import Group, Stream, TextRewriting
 from tandem.training.data.summary import PreparedSummary
 from tandem.training.experiment import Experiment
 from tandem.training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
@@ -100,16 +99,16 @@ def training_stream(
     recipe: Recipe,
     data: PreparedData,
     processes: Processes,
-    augmentation: Augmentation | None,
-    rewriters: Rewriters | None = None,
+    tags: SourceTags = NO_TAGS,
+    rewriting: TextRewriting | None = None,
 ) -> Stream:
     """The batches that a recipe makes of its training data, and this process's share of them."""
     return Stream(
         data,
         recipe.training.accumulate,
         processes,
-        augmentation,
-        rewriters,
+        tags,
+        rewriting,
         seed=recipe.training.seed,
         max_tokens=recipe.training.batch_tokens,
         max_items=recipe.training.batch_sentences,
@@ -131,8 +130,7 @@ class Trainer:
         processes: those that train together, and the device of this one.
         reporter: where progress goes; called by rank 0 alone.
         validator: decodes and scores; called by rank 0 after the validation loss, its values join that.
-        augmentation: rewrites training batches, never those of the validation.
-        rewriters: processes that do so ahead of this one; 0 = a thread of this one.
+        rewriting: of training pairs, never of those of the validation; None = they stay as they are.
 
     Attributes:
         choice: the precision that the recipe asks for, or what its "auto" stands for here.
@@ -147,11 +145,11 @@ class Trainer:
         processes: Processes = ALONE,
         reporter: Reporter,
         validator: Validator | None = None,
-        augmentation: Augmentation | None = None,
-        rewriters: int = 0,
+        rewriting: TextRewriting | None = None,
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
-        self.processes, self.data, self.rewriters = processes, data, rewriters
+        self.processes, self.data = processes, data
+        self.rewriters = 0 if rewriting is None else rewriting.processes
         self.choice = chosen(recipe.training.precision, processes)
         self._training = replace(recipe.training, precision=self.choice.precision)
         self.train_data = PreparedData.open(data, "train")
@@ -162,7 +160,9 @@ class Trainer:
         selection = training_selection(self.train_data, data, recipe.training)
         self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
-        self.stream = training_stream(recipe, self.train_data, processes, augmentation, Rewriters(data, rewriters))
+        tagged = recipe.data.rewrites or recipe.data.join_share
+        tags = source_tags(recipe.data, recipe.languages, data) if tagged else NO_TAGS
+        self.stream = training_stream(recipe, self.train_data, processes, tags, rewriting)
         self.progress = TrainingProgress(vocabularies=vocabulary_digest(data), precision=self.choice.precision)
         self._window = Window()
         self._watch = TrainingClock(0.0)

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tandem.extras.augmentation.bpe_dropout import MergeDropout
 from tandem.models.errors import VocabularyError
 from tandem.models.vocabulary import SentencePieceVocabulary, train_sentencepiece
-from tandem.models.vocabulary.bpe_dropout import MergeDropout
 
 LINES = ["the station of the town", "nobody knows why the train is late", "stations and trains"] * 20
 TEXTS = ["the station is late", "nobody of ⟨ph3⟩ knows", "spelt ▁ and ⟨de⟩", "", "ünknöwn 漢字", "stations " * 20]
@@ -72,7 +72,7 @@ def test_another_process_draws_the_same(vocabulary: SentencePieceVocabulary, tmp
     (tmp_path / "toy.model").write_bytes(vocabulary.to_bytes())
     program = (
         "import json, sys, numpy; from tandem.models.vocabulary import SentencePieceVocabulary;"
-        "from tandem.models.vocabulary.bpe_dropout import MergeDropout;"
+        "from tandem.extras.augmentation.bpe_dropout import MergeDropout;"
         "own = SentencePieceVocabulary.load(sys.argv[1]);"
         "rng = numpy.random.default_rng(5);"
         f"print(json.dumps(MergeDropout(own).applied(own.encode_many({TEXTS!r}), 0.3, rng)))"

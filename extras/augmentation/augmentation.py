@@ -1,4 +1,4 @@
-"""Training text that is another one in every epoch: BPE dropout, noise, things to copy, and what joining takes.
+"""Training text that is another one in every epoch: BPE dropout, noise, and things to copy.
 
 Before a shard is planned its pairs are rewritten: prepared ids are decoded where the recipe asks for other text, which
 gives it back exactly, changed or made untidy, and encoded again; then merges are left out. Planned after that, batches
@@ -21,16 +21,16 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem.extras.augmentation import names
+from tandem.extras.augmentation.bpe_dropout import MergeDropout
+from tandem.extras.augmentation.pairs import PairRewriter
+from tandem.extras.augmentation.perturbations import lower_case, with_typos, without_punctuation
 from tandem.models.errors import ConfigError
 from tandem.models.vocabulary import EOS, SentencePieceVocabulary
-from tandem.models.vocabulary.bpe_dropout import MergeDropout
-from tandem.training.data import names
 from tandem.training.data.config import DataConfig
 from tandem.training.data.dataset import PreparedData, TokenArray, load_sources
-from tandem.training.data.directions import directed_corpora
+from tandem.training.data.directions import SourceTags, source_tags
 from tandem.training.data.features import FeatureArray
-from tandem.training.data.perturbations import lower_case, with_typos, without_punctuation
-from tandem.training.data.rewriting import PairRewriter
 from tandem.training.recipe import Recipe
 
 BLOCK = 1024
@@ -43,8 +43,8 @@ Encoded = tuple[Ids, Ids]
 Flags = NDArray[np.bool_]
 
 
-def load_augmentation(recipe: Recipe, folder: Path) -> Augmentation | None:
-    """What a recipe wants done to its training batches; None where that is nothing.
+def load_augmentation(recipe: Recipe, folder: Path) -> Augmentation:
+    """What a recipe wants done to its training pairs.
 
     Args:
         recipe: which also gives the seed.
@@ -55,10 +55,6 @@ def load_augmentation(recipe: Recipe, folder: Path) -> Augmentation | None:
         CorpusError, VocabularyError: the folder is not prepared data.
     """
     config = recipe.data
-    directed = directed_corpora(config, recipe.languages)
-    tags = tuple(dict.fromkeys(tag for one in directed for tag in one.tags))
-    if not config.rewrites and not (tags and config.join_share):
-        return None
     sources, target = load_sources(folder)
     vocabularies: list[SentencePieceVocabulary | None] = []
     dropouts: list[MergeDropout | None] = []
@@ -72,14 +68,10 @@ def load_augmentation(recipe: Recipe, folder: Path) -> Augmentation | None:
             raise ConfigError(f"{folder}: BPE dropout needs a vocabulary of the type bpe, but it has a unigram one")
         vocabularies.append(vocabulary)
         dropouts.append(MergeDropout(vocabulary) if vocabulary is not None and dropout else None)
-    first = vocabularies[0]
-    ids = tuple(first.id_of(tag) for tag in tags) if first is not None else ()
     if config.augmentation.substitutes and config.augmentation.names:
         names.name(Random(0))  # says now, not in the middle of a run, that Faker is missing
-    codes = tuple(tag[1:-1] for tag in tags)
-    return Augmentation(
-        config, tuple(vocabularies), tuple(dropouts), ids, codes, recipe.languages, recipe.training.seed
-    )
+    tags = source_tags(config, recipe.languages, folder)
+    return Augmentation(config, tuple(vocabularies), tuple(dropouts), tags, recipe.languages, recipe.training.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +82,7 @@ class Augmentation:
         config: what to do.
         vocabularies: of each source in order (None for feature matrices), and of the target.
         dropouts: what leaves merges out of the sequences of each; None where nothing does.
-        tags: ids that sources of the first side may begin with.
-        codes: the languages that these tags name.
+        tags: that sources of the first side may begin with.
         languages: the recipe's, of each source and of the target: those of a source without a tag.
         seed: of the run.
     """
@@ -99,8 +90,7 @@ class Augmentation:
     config: DataConfig
     vocabularies: tuple[SentencePieceVocabulary | None, ...]
     dropouts: tuple[MergeDropout | None, ...]
-    tags: tuple[int, ...]
-    codes: tuple[str, ...]
+    tags: SourceTags
     languages: tuple[str, ...]
     seed: int
 
@@ -149,7 +139,7 @@ class Augmentation:
         if not config.augmentation.on_pairs or not isinstance(side, TokenArray):
             return {}
         assert vocabulary is not None and target_vocabulary is not None, "both sides are text"
-        first, second = self._tag_numbers(side, pairs_P)
+        first, second = self.tags.numbers(side, pairs_P)
         tags_P = (first > 0).astype(np.int64) + (second > 0)
         sources = [ids[tags:-1] for ids, tags in zip(_sequences(side, pairs_P), tags_P.tolist(), strict=True)]
         columns = (
@@ -176,35 +166,8 @@ class Augmentation:
         """Those that a source may be in, and its target's, by the number of its first tag (0 = none)."""
         if not tag:
             return self.languages[:-1], self.languages[-1]
-        target = self.codes[tag - 1]
-        return tuple(code for code in self.codes if code != target), target
-
-    def groups(self, data: PreparedData) -> NDArray[np.int16] | None:
-        """For each pair the number of its tags: only pairs of the same ones may be joined. None without tags."""
-        side = data.source_sides[0]
-        if not self.tags or isinstance(side, FeatureArray):
-            return None
-        first, second = self._tag_numbers(side, np.arange(len(side)))
-        return (first * (len(self.tags) + 1) + second).astype(np.int16)
-
-    def tags_before(self, side: TokenArray | FeatureArray, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many tags each pair's source begins with."""
-        if not self.tags or isinstance(side, FeatureArray):
-            return np.zeros_like(pairs)
-        first, second = self._tag_numbers(side, pairs)
-        return (first > 0).astype(np.int64) + (second > 0)
-
-    def _tag_numbers(self, side: TokenArray, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each pair which tag (from 1) its source begins with and which is the second, 0 = none.
-
-        A source has two tokens at least, one of them EOS; no text is encoded as a tag.
-        """
-        vocabulary = self.vocabularies[0]
-        numbers = np.zeros(vocabulary.size if vocabulary else 0, np.int64)
-        numbers[list(self.tags)] = np.arange(1, len(self.tags) + 1)
-        begin = side.offsets[pairs]
-        first = numbers[side.tokens[begin]]
-        return first, np.where(first > 0, numbers[side.tokens[begin + 1]], 0)
+        target = self.tags.codes[tag - 1]
+        return tuple(code for code in self.tags.codes if code != target), target
 
     def _source(
         self,
@@ -218,7 +181,7 @@ class Augmentation:
         vocabulary = self.vocabularies[index]
         assert vocabulary is not None, "a text side has a vocabulary"
         config = self.config
-        before = (self.tags_before(side, pairs_P) if index == 0 else np.zeros_like(pairs_P)).tolist()
+        before = (self.tags.before(side, pairs_P) if index == 0 else np.zeros_like(pairs_P)).tolist()
         whole = _sequences(side, pairs_P)
         old = [ids[count:-1] for ids, count in zip(whole, before, strict=True)]
         # Typing errors in what is to be copied would teach to mend it.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.training.data.perturbations import LEAST_LETTERS, lower_case, with_typos, without_punctuation
+from tandem.extras.augmentation.perturbations import LEAST_LETTERS, lower_case, with_typos, without_punctuation
 
 
 def rng(seed: int = 1) -> np.random.Generator:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from tandem.training.data import borders
-from tandem.training.data.borders import Texts
+from tandem.extras.augmentation import borders
+from tandem.extras.augmentation.borders import Texts
+from tandem.extras.augmentation.substitution import substituted
 from tandem.training.data.config import AugmentationConfig
-from tandem.training.data.substitution import substituted
 
 _SHORT = 32  # characters of an entry of a menu, on its longer side
 _LABEL = 3  # words

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from random import Random
 
-from tandem.training.data import copyables
-from tandem.training.data import names as names_of
-from tandem.training.data.borders import Texts, wrapped
+from tandem.extras.augmentation import copyables
+from tandem.extras.augmentation import names as names_of
+from tandem.extras.augmentation.borders import Texts, wrapped
 
 _NUMBER = re.compile(r"(?<![\w.,:/%-])\d{1,6}(?![\w:/%]|[.,-]\d)")
 _NAME = re.compile(r"(?<![\w.@/-])[A-Z][^\W_]+(?:[.-][^\W_]+)*(?![\w@/-])")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from tandem.training.data import copyables
+from tandem.extras.augmentation import copyables
 
 Texts = tuple[str, str]  # a source and its target
 Marks = tuple[str, str]  # opening and closing

@@ -1,8 +1,8 @@
 """Text that a translation has as its source has it: numbers, identifiers, placeholders of programs, emoji.
 
 A model copies what it has seen copied. Real text has few order numbers, hashes and ``{count}``, so some are made up
-here and put into training pairs (:mod:`training.data.substitution`, :mod:`training.data.borders`). Every maker takes a
-random generator and nothing else, so a run is the same when it is resumed, and a test can draw what no training has.
+here and put into training pairs (``substitution``, ``borders``). Every maker takes a random generator and nothing else,
+so a run is the same when it is resumed, and a test can draw what no training has.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import pickle
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,16 @@ import numpy as np
 import pytest
 import torch
 
+from tandem.extras.augmentation.augmentation import Augmentation, load_augmentation
+from tandem.extras.augmentation.rewriters import Rewriters, ShardRewriter
 from tandem.models.errors import ConfigError
 from tandem.models.vocabulary import EOS, SentencePieceVocabulary, Vocabulary
-from tandem.training.data.augmentation import Augmentation, load_augmentation
 from tandem.training.data.batches import collate
 from tandem.training.data.config import AugmentationConfig, CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
 from tandem.training.data.dataset import PreparedData, load_vocabularies
 from tandem.training.data.plans import BatchPlan
 from tandem.training.data.prepare import prepare
-from tandem.training.data.stream import Stream
+from tandem.training.data.stream import Stream, TextRewriting
 from tandem.training.parallel import Processes
 from tandem.training.recipe import Recipe
 from tests.training.toy import write_lines
@@ -75,7 +77,6 @@ def recipe(config: DataConfig) -> Recipe:
 
 def load(folder: Path, **changes: object) -> tuple[Augmentation, PreparedData, SentencePieceVocabulary]:
     augmentation = load_augmentation(recipe(replace(CONFIG, **changes)), folder)  # type: ignore[arg-type]
-    assert augmentation is not None
     (vocabulary,), _ = load_vocabularies(folder)
     assert isinstance(vocabulary, SentencePieceVocabulary)
     return augmentation, PreparedData.open(folder, "train"), vocabulary
@@ -89,11 +90,6 @@ def texts(data: PreparedData, vocabulary: Vocabulary) -> list[tuple[str, str]]:
         (vocabulary.decode(data.sources(index)[0][:-1].tolist()), vocabulary.decode(data.target(index).tolist()))
         for index in range(len(data))
     ]
-
-
-def test_a_recipe_that_asks_for_nothing_gets_none(plain: Path) -> None:
-    assert load_augmentation(recipe(CONFIG), plain) is None
-    assert load_augmentation(recipe(replace(CONFIG, join_share=0.5)), plain) is None
 
 
 def test_dropout_cuts_otherwise_and_says_the_same(plain: Path) -> None:
@@ -120,7 +116,7 @@ def test_the_target_has_a_rate_of_its_own(plain: Path) -> None:
 
 
 def test_a_pair_is_a_function_of_seed_epoch_and_number(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.training.data.augmentation.BLOCK", 64)
+    monkeypatch.setattr("tandem.extras.augmentation.augmentation.BLOCK", 64)
     augment, data, _ = load(plain, bpe_dropout_source=0.3, noise=NoiseConfig(0.2, 0.2, 0.2))
 
     def tokens(augmentation: Augmentation, pairs: Sequence[int], epoch: int) -> list[list[int]]:
@@ -171,7 +167,6 @@ def test_cut_sources_stay_cut(root: Path, tmp_path: Path) -> None:
     config = replace(CONFIG, max_source_tokens=10, truncate_source=True, placeholder_share=0.0)
     folder = made(root, tmp_path / "data", config)
     augmentation = load_augmentation(recipe(replace(config, bpe_dropout_source=0.5)), folder)
-    assert augmentation is not None
     data = PreparedData.open(folder, "train")
     new = augmentation.rewritten(data, ALL, 0)
     assert new.source_lengths.max() == 10
@@ -183,7 +178,7 @@ def test_tags_stay_in_front_and_only_there(tagged: Path) -> None:
     corpora = (TAGGED, replace(BACK, back_translated=True))
     augment, data, vocabulary = load(tagged, corpora=corpora, tagged=True, join_share=0.5, bpe_dropout_source=0.3)
     english, german, back = (vocabulary.id_of(tag) for tag in ("⟨en⟩", "⟨de⟩", "⟨bt⟩"))
-    groups = augment.groups(data)
+    groups = augment.tags.groups(data)
     assert groups is not None
     assert len(data) == 460 and len(np.unique(groups)) == 3
     first = [data.sources(index)[0][:2].tolist() for index in range(len(data))]
@@ -195,7 +190,7 @@ def test_tags_stay_in_front_and_only_there(tagged: Path) -> None:
     assert new.source_lengths.sum() > 1.2 * data.source_lengths.sum()
     for given in (data, new):
         plan = BatchPlan(((0, 1), (7,), (200, 201), (400, 401, 402)), 90, 90)
-        batch = collate(given, plan, augment.tags_before)
+        batch = collate(given, plan, augment.tags.before)
         rows, tags = batch.sources[0].values, {english, german, back}
         for row, expected in zip(rows, ([english], [english], [german], [english, back]), strict=True):
             found = [token for token in row.tolist() if token in tags]
@@ -204,7 +199,7 @@ def test_tags_stay_in_front_and_only_there(tagged: Path) -> None:
         assert torch.equal(batch.target_out, before.target_out), "targets have no tags"
         assert before.source_tokens - batch.source_tokens == 1 + 1 + 2 * 2
     singles = BatchPlan(((0,), (200,)), 90, 90)
-    alone, plain = collate(data, singles, augment.tags_before), collate(data, singles)
+    alone, plain = collate(data, singles, augment.tags.before), collate(data, singles)
     assert torch.equal(alone.sources[0].values, plain.sources[0].values)
 
 
@@ -218,14 +213,16 @@ def test_batches_are_planned_by_the_new_lengths_whoever_computes_them(tagged: Pa
         "max_source_tokens": 60,
         "max_target_tokens": 60,
     }
-    stream = Stream(data, 2, Processes(), augment, **limits)
+    rewriting = TextRewriting(partial(ShardRewriter, augment, Rewriters(tagged)))
+    stream = Stream(data, 2, Processes(), augment.tags, rewriting, **limits)
     updates = list(islice(stream.updates(), 8))
     for update in updates:
         for batch in update.batches:
             source, target = batch.sources[0].values, batch.target_out
             assert source.shape[1] <= 60 and target.shape[1] <= 60
             assert source.numel() + target.numel() <= 2 * 400
-    of_both = [list(islice(Stream(data, 2, Processes(rank, 2), augment, **limits).updates(), 8)) for rank in (0, 1)]
+    both = [Stream(data, 2, Processes(rank, 2), augment.tags, rewriting, **limits) for rank in (0, 1)]
+    of_both = [list(islice(stream.updates(), 8)) for stream in both]
     for alone, first, second in zip(updates, *of_both, strict=True):
         for batch, shared in zip(alone.batches, (*first.batches, *second.batches), strict=True):
             assert torch.equal(batch.sources[0].values, shared.sources[0].values)
@@ -275,12 +272,11 @@ def test_tagged_pairs_keep_their_tags_and_get_their_targets_quotation_marks(tagg
     config = replace(CONFIG, corpora=(TAGGED, replace(BACK, back_translated=True)), tagged=True)
     config = replace(config, augmentation=AugmentationConfig(borders=1.0))
     augment = load_augmentation(recipe(config), tagged)
-    assert augment is not None
     data = PreparedData.open(tagged, "train")
     everything = np.arange(len(data))
     new = augment.rewritten(data, everything, 0)
-    before = augment.tags_before(data.source_sides[0], everything)
-    np.testing.assert_array_equal(augment.tags_before(new.source_sides[0], everything), before)
+    before = augment.tags.before(data.source_sides[0], everything)
+    np.testing.assert_array_equal(augment.tags.before(new.source_sides[0], everything), before)
     for index, tags in enumerate(before.tolist()):
         assert data.sources(index)[0][:tags].tolist() == new.sources(index)[0][:tags].tolist()
     (vocabulary,), _ = load_vocabularies(tagged)

@@ -2,7 +2,7 @@
 
 One core rewrites fewer tokens a second than a large GPU trains on, and threads would share the trainer's interpreter.
 Each process maps the prepared folder for itself and is sent the numbers of pairs; the text comes back as arrays. Pairs
-are cut where their blocks are, so that who rewrites them changes nothing (:mod:`training.data.augmentation`).
+are cut where their blocks are, so that who rewrites them changes nothing (:mod:`extras.augmentation.augmentation`).
 
 Spawned, not forked: a fork would copy what CUDA cannot share, and the locks of the trainer's threads.
 """
@@ -21,11 +21,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem.extras.augmentation.augmentation import BLOCK, Augmentation, load_augmentation, with_texts
 from tandem.models.errors import TandemError
 from tandem.models.workers import deaf_to_interruption, serve_parent
-from tandem.training.data.augmentation import BLOCK, Augmentation, with_texts
 from tandem.training.data.dataset import PreparedData, TokenArray
+from tandem.training.data.stream import TextRewriting
 from tandem.training.parallel import Processes
+from tandem.training.recipe import Recipe
 
 PART = 8  # blocks that a process rewrites at once: a third of a second
 _MOST = 16  # more than the largest GPU has use for
@@ -49,6 +51,14 @@ class Rewriters:
     count: int = 0
 
 
+def open_augmentation(
+    recipe: Recipe, folder: Path, asked: int | None, cores: int, processes: Processes
+) -> TextRewriting:
+    """What a recipe wants done to its training pairs, as :data:`training.loop.commands.OpenAugmentation`."""
+    rewriters = Rewriters(folder, rewriters_here(asked, cores, processes))
+    return TextRewriting(partial(ShardRewriter, load_augmentation(recipe, folder), rewriters), rewriters.count)
+
+
 def rewriters_here(asked: int | None, cores: int, processes: Processes) -> int:
     """How many processes rewrite for this training process.
 
@@ -66,23 +76,22 @@ def rewriters_here(asked: int | None, cores: int, processes: Processes) -> int:
 
 
 class ShardRewriter:
-    """Rewrites pairs for one stream, until it is closed.
+    """Rewrites pairs for one stream, until it is closed (see :class:`training.data.stream.TextRewriter`).
 
     Args:
-        augmentation: what to do; None = nothing.
-        rewriters: who does it; None = whoever asks. Processes start when they are first needed.
+        augmentation: what to do.
+        rewriters: who does it. Processes start when they are first needed.
     """
 
-    def __init__(self, augmentation: Augmentation | None, rewriters: Rewriters | None) -> None:
+    def __init__(self, augmentation: Augmentation, rewriters: Rewriters) -> None:
         self._augmentation = augmentation
         self._executor: ProcessPoolExecutor | None = None
-        if augmentation is not None and rewriters is not None and rewriters.count:
+        if rewriters.count:
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(rewriters.count, context, _start, (augmentation, rewriters.folder))
 
     def rewrites(self, epoch: int) -> bool:
-        """Whether there is anything to rewrite in an epoch."""
-        return self._augmentation is not None and self._augmentation.rewrites(epoch)
+        return self._augmentation.rewrites(epoch)
 
     def rewritten(self, data: PreparedData, pairs: NDArray[np.int64], epoch: int) -> PreparedData:
         """As :meth:`Augmentation.rewritten`, to the byte, whoever does it.
@@ -90,7 +99,6 @@ class ShardRewriter:
         Raises:
             RewriterDied: a process is gone.
         """
-        assert self._augmentation is not None, "only what is to be rewritten is asked for"
         if self._executor is None:
             return self._augmentation.rewritten(data, pairs, epoch)
         try:
@@ -104,7 +112,6 @@ class ShardRewriter:
             ) from error
 
     def close(self) -> None:
-        """End the processes. Whoever waits for them is let go, with an error."""
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from tandem.extras.augmentation.rewriters import open_augmentation
 from tandem.models.bundle import Bundle
 from tandem.models.steps.loading import load_bundle_model, model_tensors
-from tandem.training.data.augmentation import load_augmentation
 from tandem.training.data.config import NoiseConfig, VocabularyConfig
 from tandem.training.data.prepare import prepare
 from tandem.training.loop.header import header
 from tandem.training.loop.trainer import Trainer
 from tandem.training.loop.validation import TextValidator
+from tandem.training.parallel import Processes
 from tandem.training.recipe import Recipe
 from tests.training.toy import DATA, LETTERS, Recorder, bundle_without_graphs, toy_recipe, write_lines
 
@@ -48,9 +49,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def trainer(chosen: Recipe, data: Path, folder: Path, reporter: Recorder) -> Trainer:
-    augmentation = load_augmentation(chosen, data)
-    return Trainer(chosen, data, folder, reporter=reporter, augmentation=augmentation)
+def trainer(chosen: Recipe, data: Path, folder: Path, reporter: Recorder, rewriters: int = 0) -> Trainer:
+    rewriting = open_augmentation(chosen, data, rewriters, 1, Processes())
+    return Trainer(chosen, data, folder, reporter=reporter, rewriting=rewriting)
 
 
 def test_resumed_training_is_the_same_bit_for_bit(data: Path, tmp_path: Path) -> None:
@@ -73,15 +74,7 @@ def test_training_is_the_same_bit_for_bit_whoever_rewrites(data: Path, tmp_path:
     losses = []
     for rewriters in (0, 2):
         recorder = Recorder()
-        chosen = recipe(updates=8)
-        made = Trainer(
-            chosen,
-            data,
-            tmp_path / str(rewriters),
-            reporter=recorder,
-            augmentation=load_augmentation(chosen, data),
-            rewriters=rewriters,
-        )
+        made = trainer(recipe(updates=8), data, tmp_path / str(rewriters), recorder, rewriters)
         assert ("2 rewriters, seed" in header(made)) == bool(rewriters)
         made.train()
         losses.append([values["loss"] for _, values in recorder.updates])
@@ -105,11 +98,8 @@ def test_rewriting_begins_with_its_epoch(data: Path, tmp_path: Path) -> None:
 
 
 def test_validation_is_not_rewritten(data: Path, tmp_path: Path) -> None:
-    losses = []
-    for augmentation in (None, load_augmentation(recipe(), data)):
-        made = Trainer(recipe(), data, tmp_path / "run", reporter=Recorder(), augmentation=augmentation)
-        losses.append(made.validation_loss())
-    assert losses[0] == losses[1]
+    plain = Trainer(recipe(), data, tmp_path / "run", reporter=Recorder())
+    assert plain.validation_loss() == trainer(recipe(), data, tmp_path / "run", Recorder()).validation_loss()
 
 
 def test_both_directions_are_validated_and_shipped(data: Path, tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from random import Random
 
 import pytest
 
+from tandem.extras.augmentation.copyables import emoji, identifier, number, slot
 from tandem.models.bundle import Bundle
 from tandem.models.search import translate_batch
 from tandem.models.translation.rendering import Renderer
 from tandem.models.translation.translator import encode_lines
 from tandem.service.runtimes import open_graphs
-from tandem.training.data.copyables import emoji, identifier, number, slot
 from tests.shipped import SHIPPED
 
 SENTENCES = 500  # of a direction

@@ -13,21 +13,23 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tandem.extras.augmentation import rewriters
+from tandem.extras.augmentation.augmentation import Augmentation, load_augmentation, with_texts
+from tandem.extras.augmentation.rewriters import RewriterDied, Rewriters, ShardRewriter, parts_of, rewriters_here
 from tandem.models.errors import CorpusError
-from tandem.training.data import rewriters, stream
-from tandem.training.data.augmentation import Augmentation, load_augmentation, with_texts
+from tandem.training.data import stream
 from tandem.training.data.config import AugmentationConfig, CorpusConfig, DataConfig, NoiseConfig, VocabularyConfig
 from tandem.training.data.dataset import PreparedData
 from tandem.training.data.features import FeatureArray
 from tandem.training.data.prepare import prepare
-from tandem.training.data.rewriters import RewriterDied, Rewriters, ShardRewriter, parts_of, rewriters_here
-from tandem.training.data.stream import Group, Stream
+from tandem.training.data.stream import Group, Stream, TextRewriting
 from tandem.training.parallel import Processes
 from tandem.training.recipe import Recipe
 from tests.shipped import ROOT
@@ -75,9 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def augmentation(folder: Path) -> Augmentation:
-    found = load_augmentation(RECIPE, folder)
-    assert found is not None
-    return found
+    return load_augmentation(RECIPE, folder)
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +87,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(rewriters, "PART", 1)
     yield
     assert not multiprocessing.active_children()
+
+
+def rewriting_by(augmentation: Augmentation, folder: Path, processes: int) -> TextRewriting:
+    return TextRewriting(partial(ShardRewriter, augmentation, Rewriters(folder, processes)), processes)
 
 
 def same(first: list[Group], second: list[Group]) -> bool:
@@ -111,7 +115,8 @@ def test_batches_are_the_same_whoever_rewrites(folder: Path, augmentation: Augme
     assert len(data) == PAIRS
 
     def taken(processes: int, *place: Any) -> list[Group]:
-        own = Stream(data, 2, Processes(), augmentation, Rewriters(folder, processes), **LIMITS)
+        rewriting = rewriting_by(augmentation, folder, processes)
+        own = Stream(data, 2, Processes(), augmentation.tags, rewriting, **LIMITS)
         with closing(own.updates(*place)) as groups:
             found: list[Group] = []
             while not found or found[-1].epoch < 1 or len(found[-1].shards) < 2:
@@ -168,7 +173,8 @@ def test_feature_matrices_stay_where_they_are(folder: Path, augmentation: Augmen
 
 def test_closing_ends_the_processes_at_once(folder: Path, augmentation: Augmentation) -> None:
     """Also those that have much to do; and who only looks starts none."""
-    own = Stream(PreparedData.open(folder, "train"), 1, Processes(), augmentation, Rewriters(folder, 2), **LIMITS)
+    rewriting = rewriting_by(augmentation, folder, 2)
+    own = Stream(PreparedData.open(folder, "train"), 1, Processes(), augmentation.tags, rewriting, **LIMITS)
     own.updates().close()
     groups = own.updates()
     next(groups)
@@ -179,14 +185,16 @@ def test_closing_ends_the_processes_at_once(folder: Path, augmentation: Augmenta
 
 def test_no_process_is_started_before_there_is_something_to_rewrite(folder: Path, augmentation: Augmentation) -> None:
     late = replace(augmentation, config=replace(CONFIG, rewriting_from=5))
-    own = Stream(PreparedData.open(folder, "train"), 1, Processes(), late, Rewriters(folder, 2), **LIMITS)
+    rewriting = rewriting_by(late, folder, 2)
+    own = Stream(PreparedData.open(folder, "train"), 1, Processes(), late.tags, rewriting, **LIMITS)
     with closing(own.updates()) as groups:
         list(itertools.islice(groups, 3))
         assert not multiprocessing.active_children()
 
 
 def test_what_a_process_meets_is_raised_as_itself(folder: Path, augmentation: Augmentation, tmp_path: Path) -> None:
-    own = Stream(PreparedData.open(folder, "train"), 1, Processes(), augmentation, Rewriters(tmp_path, 2), **LIMITS)
+    rewriting = rewriting_by(augmentation, tmp_path, 2)
+    own = Stream(PreparedData.open(folder, "train"), 1, Processes(), augmentation.tags, rewriting, **LIMITS)
     with closing(own.updates()) as groups, pytest.raises(CorpusError, match=str(tmp_path)):
         next(groups)
     assert not multiprocessing.active_children()
@@ -211,7 +219,7 @@ def test_a_killed_process_is_told_and_a_signal_for_the_trainer_is_not_theirs(
 
 
 def test_processes_end_with_a_killed_trainer(folder: Path) -> None:
-    code = f"import tests.training.data.test_rewriters as own; own.train_until_killed({str(folder)!r})"
+    code = f"import tandem.extras.augmentation.tests.test_rewriters as own; own.train_until_killed({str(folder)!r})"
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as trainer:
         assert trainer.stdout is not None
         children = [Path("/proc") / number for number in trainer.stdout.readline().split()]

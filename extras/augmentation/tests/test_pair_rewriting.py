@@ -12,13 +12,13 @@ from random import Random
 
 import pytest
 
+from tandem.extras.augmentation import borders, copyables, names
+from tandem.extras.augmentation.borders import Texts
+from tandem.extras.augmentation.pairs import PairRewriter, capitalised
+from tandem.extras.augmentation.substitution import substituted
 from tandem.models.errors import ConfigError
 from tandem.models.text import as_read, normalise
-from tandem.training.data import borders, copyables, names
-from tandem.training.data.borders import Texts
 from tandem.training.data.config import AugmentationConfig
-from tandem.training.data.rewriting import PairRewriter, capitalised
-from tandem.training.data.substitution import substituted
 from tests.shipped import ROOT
 
 MAKERS = (copyables.number, copyables.identifier, copyables.slot, copyables.emoji, names.name)
@@ -98,7 +98,7 @@ def test_without_faker_an_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
 def test_names_are_drawn_alike_in_every_process() -> None:
     """Some of Faker's lists come from sets, whose order depends on the process."""
     draw = "print([names.name(random) for _ in range(3000)])"
-    code = f"from random import Random; from tandem.training.data import names; random = Random(1); {draw}"
+    code = f"from random import Random; from tandem.extras.augmentation import names; random = Random(1); {draw}"
     printed = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -11,8 +11,8 @@ from functools import cache
 from importlib import import_module
 from random import Random
 
+from tandem.extras.augmentation.copyables import invented_word
 from tandem.models.errors import ConfigError
-from tandem.training.data.copyables import invented_word
 
 _LATIN_TEXT = """
 cs_CZ da_DK de_DE en_GB en_US es_ES fi_FI fr_FR hr_HR hu_HU it_IT lt_LT nl_NL no_NO pl_PL pt_BR ro_RO sk_SK sl_SI
