@@ -25,15 +25,9 @@ _OWN: dict[str, tuple[str, str]] = {
     "prepare": ("tandem.training.loop.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("tandem.training.export.exporting:export", "Make a bundle of a run"),
-    "verify": ("tandem.deploy.verify:verify", "Prove a bundle"),
     "ensemble": ("tandem.training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("tandem.training.export.exporting:shortlist", "Give a bundle a lexical shortlist"),
     "describe": ("tandem.training.describe:describe", "Show architecture, configuration and parameter counts"),
-    "evaluate": ("tandem.deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
-    "calibrate": (
-        "tandem.deploy.evaluation.calibration:calibrate",
-        "Learn how sure a bundle is of its sentences and words",
-    ),
     "curve": ("tandem.training.loop.curve:curve", "Print how a run learnt, as Markdown"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
     "config": (

@@ -13,6 +13,7 @@ import typer
 
 from tandem.deploy.report import console, say, table
 from tandem.deploy.training import means
+from tandem.extras.evaluation.significance import DRAWS
 from tandem.extras.sweep.grid import PlannedRun, planned
 from tandem.extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
 from tandem.extras.sweep.table import Row, ranked
@@ -23,7 +24,6 @@ from tandem.training.experiment import ExperimentOptions
 from tandem.training.loop.commands import Device, Launch, prepare_recipe, train_recipe
 from tandem.training.loop.divergence import DivergenceError
 from tandem.training.loop.trainer import Run, is_over
-from tandem.training.quality.significance import DRAWS
 from tandem.training.recipe import Recipe, load_recipe
 
 _INTERRUPTED = 130

@@ -14,7 +14,7 @@ import pytest
 
 from tandem.deploy.cli import commands, load_command
 from tandem.models.folders import whole_folder
-from tests.command import fails, succeeds
+from tests.command import fails, needs, succeeds
 from tests.hiding import link_package
 from tests.shipped import ROOT, SHIPPED
 
@@ -95,6 +95,7 @@ def test_a_missing_recipe_is_named() -> None:
     assert "no-such.toml: cannot read the recipe" in fails("describe", "no-such.toml", status=2)
 
 
+@needs("verify")
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert "manifest.json" in fails("verify", tmp_path, status=1)
 

@@ -21,9 +21,9 @@ from sys import stderr
 from typing import Any
 
 from tandem import training
-from tandem.deploy.evaluation.decoding import Decoding
-from tandem.deploy.evaluation.systems import decode_system
 from tandem.deploy.report import environment, names, say, show_environment
+from tandem.extras.evaluation.decoding import Decoding
+from tandem.extras.evaluation.systems import decode_system
 from tandem.extras.papers.claims.options import ClaimsOptions
 from tandem.models.bundle import Bundle
 from tandem.models.config import load_dataclass

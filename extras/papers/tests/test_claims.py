@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tandem.deploy.evaluation.decoding import Decoding
+from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.papers.claims import table as claims
 from tandem.extras.papers.claims.options import ClaimsOptions
 from tandem.extras.papers.claims.table import RECIPES, Family, families, markdown, measure

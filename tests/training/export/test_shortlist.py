@@ -13,8 +13,6 @@ import numpy as np
 import onnx
 import pytest
 
-from tandem.deploy.evaluation.decoding import Decoding, decode_lines
-from tandem.deploy.evaluation.evaluation import EvaluationOptions, evaluate
 from tandem.deploy.runtime import check_shortlist
 from tandem.models.bundle import Bundle, sha256
 from tandem.models.errors import BundleError, ConfigError, CorpusError
@@ -24,18 +22,19 @@ from tandem.models.steps.numbers import SPREAD
 from tandem.models.steps.torch_graphs import graph_modules
 from tandem.models.vocabulary import EOS
 from tandem.service.runtimes import onnx as runtime
+from tandem.service.runtimes import open_graphs
 from tandem.service.runtimes.onnx import OnnxGraphs as RuntimeGraphs
 from tandem.training.export import bundle as exports
 from tandem.training.export.bundle import add_shortlist
 from tandem.training.export.ensemble import Assembly, ensemble_bundle
 from tandem.training.export.exporting import shortlist as shortlist_command
 from tandem.training.export.shortlist import shortlist_graph, shortlist_spec
+from tests.command import needs, succeeds
 from tests.models.search.tables import run_out
 from tests.training.export.conftest import Exported
 from tests.training.export.support import HAS_VNNI, SIZES, OnnxGraphs, arrays
-from tests.training.toy import LETTERS
+from tests.training.toy import LETTERS, written
 
-DECODING = Decoding("onnx", "int8")
 precisions = pytest.mark.parametrize("precision", ["float32", "int8"])
 # Without VNNI, ONNX Runtime's products of signed bytes overflow now and then, unlike ones for a list and for all.
 same_sums = pytest.mark.skipif(not HAS_VNNI, reason="this processor's 8-bit products overflow")
@@ -271,7 +270,7 @@ def text(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "text.de", tmp_path / "text.en"
 
 
-def test_the_command_builds_a_list_that_evaluation_measures(
+def test_the_command_builds_a_list(
     one: Exported, tmp_path: Path, text: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, target = text
@@ -286,8 +285,14 @@ def test_the_command_builds_a_list_that_evaluation_measures(
         assert bundle.target_vocabulary.id_of(f"the-{letter}") in chosen
         assert len(chosen) == len(bundle.shortlist.always) + 1
 
-    evaluate([path], [str(source)], [target], DECODING, EvaluationOptions(record="toy", as_json=True, shortlist=True))
-    printed = json.loads(capsys.readouterr().out)
+
+@needs("evaluate")
+def test_evaluation_measures_a_list(one: Exported, tmp_path: Path, text: tuple[Path, Path]) -> None:
+    source, target = text
+    path = tmp_path / "listed"
+    shortlist_command(one.bundle.path, [source] * 2, [target] * 2, 1, 0, path)
+    asked = ("--source", source, "--references", target, "--record", "toy", "--json", "--shortlist")
+    printed = json.loads(succeeds("evaluate", path, *asked))
     assert list(printed["scores"]) == ["dpn", "dpn, with shortlist"]
     scores = {(one.test_set, one.metric): one.value for one in Bundle.load(path).manifest.scores}
     assert scores["toy, with shortlist", "% of reference tokens listed"] == 100
@@ -304,8 +309,9 @@ def test_lines_are_translated_with_a_list(one: Exported, tmp_path: Path) -> None
     size, letter = one.bundle.target_vocabulary.size, one.bundle.target_vocabulary.id_of("the-a")
     rows = [[letter]] * one.bundle.source_vocabularies[0].size
     add_shortlist(tmp_path / "bundle", Shortlist((Table.of(rows, size),), np.array([EOS]), size))
-    bundle, graphs, options = DECODING.open(tmp_path / "bundle")
-    lines = decode_lines(bundle, graphs, options, [["b c d", "", "a"]], check_shortlist(bundle, graphs))
+    bundle = Bundle.load(tmp_path / "bundle")
+    graphs = open_graphs(bundle, "onnx", "int8")
+    lines = written(bundle, graphs, [["b c d", "", "a"]], check_shortlist(bundle, graphs))
     assert len(lines) == 3
     assert set(" ".join(lines).split()) <= {"the-a"}
 
@@ -321,7 +327,7 @@ def test_the_command_says_what_is_wrong(one: Exported, tmp_path: Path, text: tup
     with pytest.raises(CorpusError, match="needs 1 --source for each --target"):
         shortlist_command(path, [source, source], [target], 1, 0, tmp_path / "out")
     with pytest.raises(ConfigError, match="build one with `tandem shortlist`"):
-        check_shortlist(*DECODING.open(path)[:2])
+        check_shortlist(one.bundle, open_graphs(one.bundle, "onnx", "int8"))
 
 
 def test_an_ensemble_has_its_first_members_shortlist(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tandem.deploy.evaluation.decoding import Decoding, decode_lines
 from tandem.models.bundle import Bundle
 from tandem.models.search import SearchOptions
 from tandem.models.steps.loading import load_bundle_model
@@ -19,11 +18,10 @@ from tandem.service.engine import Engine, EngineOptions
 from tandem.service.settings import Settings
 from tandem.training.data.config import CorpusConfig, VocabularyConfig
 from tandem.training.data.prepare import prepare
-from tandem.training.export.proof import ProofSettings, verify
 from tandem.training.optimisation.optim import OptimiserConfig
 from tandem.training.recipe import Recipe, TrainingConfig
 from tests.service.support import running
-from tests.training.toy import DATA, LETTERS, trained_bundle, write_lines
+from tests.training.toy import DATA, LETTERS, trained_bundle, write_lines, written
 
 RARE = {"hund": "dog", "maus": "mouse"}
 NAMED = replace(
@@ -82,8 +80,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for split, count in (("train", 1500), ("valid", 20), ("test", 40)):
         text = lines(chance, count)
         translated = [[translation(word) for word in line] for line in text]
-        for side, written in (("de", text), ("en", translated)):
-            write_lines(root / f"{split}.{side}", map(" ".join, written))
+        for side, column in (("de", text), ("en", translated)):
+            write_lines(root / f"{split}.{side}", map(" ".join, column))
     prepare(NAMED, languages=("de", "en"), root=root, out=root / "data", seed=1)
     return root
 
@@ -104,19 +102,11 @@ def test_the_dictionary_goes_from_the_training_text_to_the_bundle(bundle: Bundle
 
 def test_names_and_rare_words_come_out(bundle: Bundle, folder: Path) -> None:
     read, wanted = ((folder / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en"))
-    found = decode_lines(bundle, *Decoding("torch", "float32").prepare(bundle), [read])
+    found = written(bundle, TorchGraphs(load_bundle_model(bundle)), [read])
     assert sum(a == b for a, b in zip(found, wanted, strict=True)) > 0.8 * len(wanted)
     names = [line for line in found if "Name" in line]
     assert len(names) > 3
     assert not any("<unk>" in line for line in found)
-
-
-def test_the_proof_measures_text(bundle: Bundle, folder: Path) -> None:
-    source, reference = ((folder / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("de", "en"))
-    settings = ProofSettings(sentences=4, long=0, beams=(2,), batches=(4,), held_out=40)
-    graphs = TorchGraphs(load_bundle_model(bundle))
-    proof = verify(bundle, {}, {"torch": lambda: graphs}, [source], reference, settings=settings)
-    assert proof.quantised[0].value == proof.quantised[0].float32_value > 80
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""`tandem verify`: it stands in deploy, since it compares training's proof with the service's runtimes."""
+"""`tandem verify`: the service's runtimes beside PyTorch."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Annotated
 import typer
 
 from tandem.deploy.runtime import RuntimeOptions, directed
+from tandem.extras.proofs.proof import Proof, proof_table
+from tandem.extras.proofs.proof import verify as prove
 from tandem.models.bundle import Bundle, extend_bundle
 from tandem.models.command import AsJson, BundleFolder, Without, WrittenLanguage, command_line, report
 from tandem.models.errors import ConfigError
@@ -20,8 +22,6 @@ from tandem.models.translation.translator import Column
 from tandem.service.runtimes import open_graphs
 from tandem.training.data.features import read_columns
 from tandem.training.export.bundle import TORCHSCRIPT, add_precision
-from tandem.training.export.proof import Proof, proof_table
-from tandem.training.export.proof import verify as prove
 from tandem.training.export.sentences import proof_sentences
 
 

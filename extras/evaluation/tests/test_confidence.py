@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tandem.extras.evaluation.confidence import area_under_curve, fit_scale, held_out_area, measure_reliability, pooled
 from tandem.models.config import load_dataclass, to_mapping
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search.confidence import Confidence, Reliability, Scale
-from tandem.training.quality.confidence import area_under_curve, fit_scale, held_out_area, measure_reliability, pooled
 
 RNG = np.random.default_rng(7)
 

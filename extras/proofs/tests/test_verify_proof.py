@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tandem.extras.proofs.proof import ProofSettings, proof_table, verify
 from tandem.models.errors import CorpusError
 from tandem.models.search import Graphs
 from tandem.models.search.graphs import Array, GraphSpecs, vocabulary_size
 from tandem.training.data.dataset import text_path
-from tandem.training.export.proof import ProofSettings, proof_table, verify
 from tests.training.export.conftest import Exported
 
 SETTINGS = ProofSettings(sentences=10, long=3, long_tokens=9, beams=(1, 3), batches=(1, 4), held_out=10)

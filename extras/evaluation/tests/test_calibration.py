@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
-from tandem.deploy.evaluation import calibration
-from tandem.deploy.evaluation.calibration import Judged
-from tandem.deploy.evaluation.decoding import Decoding, decode_lines
+from tandem.extras.evaluation import calibration
+from tandem.extras.evaluation.calibration import Judged
+from tandem.extras.evaluation.decoding import Decoding, decode_lines
 from tandem.models.bundle import Bundle, extend_bundle
 from tandem.models.bundle.files import SHORTLIST
 from tandem.models.config import to_mapping

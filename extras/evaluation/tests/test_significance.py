@@ -6,10 +6,10 @@ import random
 
 import pytest
 
+from tandem.extras.evaluation import significance
+from tandem.extras.evaluation.significance import Bootstrap, ComparedScore, Counts
 from tandem.models.errors import CorpusError
-from tandem.training.quality import significance
 from tandem.training.quality.metrics import OWN, all_metrics, corpus_metrics, task_scores
-from tandem.training.quality.significance import Bootstrap, ComparedScore, Counts
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 

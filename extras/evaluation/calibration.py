@@ -17,8 +17,9 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from tandem.deploy.evaluation.decoding import Decoding
 from tandem.deploy.runtime import directed
+from tandem.extras.evaluation.confidence import fit_scale, held_out_area, measure_reliability
+from tandem.extras.evaluation.decoding import Decoding
 from tandem.models.bundle import Bundle, extend_bundle
 from tandem.models.command import AsJson, BundleFolder, command_line, console, report
 from tandem.models.errors import ConfigError, CorpusError
@@ -38,7 +39,6 @@ from tandem.service.bundles.served import ServedModel
 from tandem.service.translation.alignment import written_words
 from tandem.service.translation.confidence import judged_words
 from tandem.training.data.features import read_columns
-from tandem.training.quality.confidence import fit_scale, held_out_area, measure_reliability
 from tandem.training.quality.metrics import corpus_metrics
 
 SPLIT = "{split}"

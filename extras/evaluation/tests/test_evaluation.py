@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tandem.deploy.evaluation.evaluation import store_scores
-from tandem.deploy.evaluation.systems import SourceFiles, load_systems
-from tandem.models.bundle import Bundle, Score, Training, Vocabularies, VocabularyFile
+from tandem.extras.evaluation.decoding import Decoding, translate_texts
+from tandem.extras.evaluation.evaluation import store_scores
+from tandem.extras.evaluation.systems import SourceFiles, load_systems
+from tandem.models.bundle import Bundle, Limits, Score, Training, Vocabularies, VocabularyFile
 from tandem.models.errors import ConfigError
 from tandem.models.search import SearchOptions
 from tandem.models.vocabulary import EOS
@@ -217,6 +219,21 @@ def test_a_model_of_the_other_direction_chooses_too(make: Make, text: Write, tmp
     recorded = {score.test_set for score in Bundle.load(bundle).manifest.scores}
     assert recorded == {"test", "test, reranked"}
     assert "one, reranked" in run(*files)
+
+
+def test_texts_are_translated_by_what_the_judge_prefers(make: Make) -> None:
+    lines = ["a b c", "h g f e", "", "d d a", "b", "c a e g h"]
+    forward, back = Bundle.load(make("one", "de")), Bundle.load(make("back", "en", seed=2, target_language="de"))
+
+    def translated(channel: Bundle | None) -> list[str]:
+        how = Decoding("torch", "float32", beam_size=4)
+        return translate_texts(forward, how.open_graphs(forward), how, lines, "de", channel=channel)[0]
+
+    plain, ranked = translated(None), translated(back)
+    assert plain[2] == ranked[2] == "", "a line without text stays one"
+    assert plain != ranked
+    short = replace(back, manifest=replace(back.manifest, limits=Limits(12, 1)))
+    assert translated(short)[0] == plain[0], "too long to be judged"
 
 
 def test_what_cannot_be_evaluated(make: Make, text: Write, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.evaluation.decoding import Decoding
-from tandem.deploy.evaluation.results import Evaluation
-from tandem.deploy.evaluation.systems import UNEDITED, SourceFiles, System, decode_system, load_systems, read_tests
 from tandem.deploy.outputs import check_file, check_folder
+from tandem.extras.evaluation.decoding import Decoding
+from tandem.extras.evaluation.lengths import length_classes, source_lengths
+from tandem.extras.evaluation.results import Evaluation
+from tandem.extras.evaluation.significance import SEED, Bootstrap, ComparedScore, Counts
+from tandem.extras.evaluation.systems import UNEDITED, SourceFiles, System, decode_system, load_systems, read_tests
 from tandem.models.bundle import MANIFEST, Bundle, Score, extend_bundle
 from tandem.models.command import AsJson, command_line
 from tandem.models.errors import ConfigError, CorpusError
@@ -24,9 +26,7 @@ from tandem.models.translation.reranking import RERANKED
 from tandem.models.translation.translator import Column, encode_columns
 from tandem.training.data.corpus import read_lines
 from tandem.training.data.shortlists import coverage, encode
-from tandem.training.quality.lengths import length_classes, source_lengths
 from tandem.training.quality.metrics import OWN, MeasuredScore, all_metrics, first_sentence, first_words
-from tandem.training.quality.significance import SEED, Bootstrap, ComparedScore, Counts
 
 
 @dataclass(frozen=True, slots=True)

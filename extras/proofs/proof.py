@@ -19,6 +19,15 @@ from itertools import cycle, islice
 import numpy as np
 import torch
 
+from tandem.extras.proofs.verdicts import (
+    STANDARD,
+    Difference,
+    ExactProof,
+    Proof,
+    ProofSettings,
+    QuantisedProof,
+    proof_table,
+)
 from tandem.models.architectures.protocol import Padded
 from tandem.models.bundle import Bundle
 from tandem.models.errors import CorpusError, DecodingError
@@ -30,15 +39,6 @@ from tandem.models.translation.rendering import Renderer
 from tandem.models.translation.translator import Column, encode_columns, written_lines
 from tandem.models.vocabulary import BOS, EOS
 from tandem.training.export.calibration import Array
-from tandem.training.export.verdicts import (
-    STANDARD,
-    Difference,
-    ExactProof,
-    Proof,
-    ProofSettings,
-    QuantisedProof,
-    proof_table,
-)
 from tandem.training.quality.metrics import task_scores
 
 __all__ = ["Proof", "ProofSettings", "proof_table", "verify"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tandem.deploy import verify
+from tandem.extras.proofs import verify
+from tandem.extras.proofs.proof import Proof
 from tandem.models.bundle import Bundle
-from tandem.training.export.proof import Proof
 from tandem.training.export.sentences import proof_sentences
 from tests.command import fails, succeeds
 from tests.service.support import tiny_bundle

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tandem.extras.evaluation.lengths import length_classes, source_lengths
 from tandem.models.vocabulary import WordVocabulary
-from tandem.training.quality.lengths import length_classes, source_lengths
 
 
 def test_classes_hold_every_sentence_once_empty_ones_too() -> None:
