@@ -28,7 +28,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "ensemble": ("tandem.training.export.ensemble:ensemble", "Make one bundle of several"),
     "shortlist": ("tandem.training.export.exporting:shortlist", "Give a bundle a lexical shortlist"),
     "describe": ("tandem.training.describe:describe", "Show architecture, configuration and parameter counts"),
-    "curve": ("tandem.training.loop.curve:curve", "Print how a run learnt, as Markdown"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
     "config": (
         "tandem.service.commands:config",

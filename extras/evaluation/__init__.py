@@ -1,6 +1,5 @@
-"""Bundles on test sets: what they write, what it scores beside other systems, and how sure they are of it.
+"""Bundles and runs on test sets: what they write, what it scores beside other systems, how sure they are of it, and how
+runs learnt.
 
-    decoding -> systems -> results -> evaluation;   calibration
-
-Neither in ``service`` nor in ``training``: the runtimes are of the one, the metrics of the other.
+    decoding -> systems -> results -> evaluation;   calibration;   curve
 """

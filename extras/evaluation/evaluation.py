@@ -15,6 +15,7 @@ from tandem.deploy.outputs import check_file, check_folder
 from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.evaluation.lengths import length_classes, source_lengths
 from tandem.extras.evaluation.results import Evaluation
+from tandem.extras.evaluation.scoring import all_metrics, first_sentence, first_words
 from tandem.extras.evaluation.significance import SEED, Bootstrap, ComparedScore, Counts
 from tandem.extras.evaluation.systems import UNEDITED, SourceFiles, System, decode_system, load_systems, read_tests
 from tandem.models.bundle import MANIFEST, Bundle, Score, extend_bundle
@@ -26,7 +27,7 @@ from tandem.models.translation.reranking import RERANKED
 from tandem.models.translation.translator import Column, encode_columns
 from tandem.training.data.corpus import read_lines
 from tandem.training.data.shortlists import coverage, encode
-from tandem.training.quality.metrics import OWN, MeasuredScore, all_metrics, first_sentence, first_words
+from tandem.training.quality.metrics import OWN, MeasuredScore
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,5 +12,6 @@ EXTRA = Extra(
             "tandem.extras.evaluation.calibration:calibrate",
             "Learn how sure a bundle is of its sentences and words",
         ),
+        "curve": ("tandem.extras.evaluation.curve:curve", "Print how a run learnt, as Markdown"),
     },
 )

@@ -13,13 +13,14 @@ from pathlib import Path
 from tandem.deploy.report import cell, console, say, table
 from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.evaluation.lengths import LengthClass
+from tandem.extras.evaluation.scoring import is_error
 from tandem.extras.evaluation.significance import DRAWS, ComparedScore, Counts
 from tandem.extras.evaluation.systems import System
 from tandem.models.bundle import Bundle
 from tandem.models.command import command_line
 from tandem.models.folders import write_text
 from tandem.models.translation.translator import Column
-from tandem.training.quality.metrics import OWN, MeasuredScore, is_error
+from tandem.training.quality.metrics import OWN, MeasuredScore
 
 SENTENCE_METRICS = {"translate": "chrF", "postedit": "chrF", "summarize": "ROUGE-L"}
 """By task, the score of a single segment: BLEU says little of one, most of which lack a 4-gram."""

@@ -14,12 +14,12 @@ import pytest
 
 from tandem.extras.evaluation.decoding import Decoding, translate_texts
 from tandem.extras.evaluation.evaluation import store_scores
+from tandem.extras.evaluation.scoring import all_metrics
 from tandem.extras.evaluation.systems import SourceFiles, load_systems
 from tandem.models.bundle import Bundle, Limits, Score, Training, Vocabularies, VocabularyFile
 from tandem.models.errors import ConfigError
 from tandem.models.search import SearchOptions
 from tandem.models.vocabulary import EOS
-from tandem.training.quality.metrics import all_metrics
 from tests.command import fails, succeeds
 from tests.deploy.small import SMALL, VOCABULARY, WORDS, Make, Write, make, text
 from tests.determinism import one_thread, seeded

@@ -7,9 +7,10 @@ import random
 import pytest
 
 from tandem.extras.evaluation import significance
+from tandem.extras.evaluation.scoring import all_metrics
 from tandem.extras.evaluation.significance import Bootstrap, ComparedScore, Counts
 from tandem.models.errors import CorpusError
-from tandem.training.quality.metrics import OWN, all_metrics, corpus_metrics, task_scores
+from tandem.training.quality.metrics import OWN, corpus_metrics, task_scores
 
 WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"]
 

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tandem.deploy.cli import app
+from tandem.extras.evaluation.curve import learning_curve
 from tandem.models.errors import CheckpointError
-from tandem.training.loop.curve import learning_curve
 
 LINES = [
     {"group": "train", "update": 50, "epoch": 0, "target_tokens": 900_000, "seconds": 9.0, "loss": 5.0},

@@ -1,7 +1,6 @@
 """How a translation shows that its model has lost the thread: it repeats itself, stops early, or says nothing.
 
-The service cuts loops with rules of its own (``service.text.loops``); training may not import the service, and counting
-needs less than cutting.
+The service cuts loops with rules of its own (``service.text.loops``): counting them needs less.
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ def moses_tokens(language: str) -> Tokens:
     Args:
         language: of the text, for its abbreviations; a region (``pt-BR``) changes nothing.
     """
-    from tandem.training.data.tokens import moses_line  # where tokens are asked for: packages that scores do without
+    from tandem.extras.evaluation.tokens import (
+        moses_line,  # where tokens are asked for: packages that scores do without
+    )
 
     primary = language.split("-")[0].lower()
     return lru_cache(maxsize=None)(lambda line: moses_line(" ".join(line.split()), primary))

@@ -11,9 +11,9 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from tandem.extras.evaluation.plots import save_figure
 from tandem.models.errors import CheckpointError
 from tandem.training.loop.reporting import read_metrics
-from tandem.training.quality.plots import save_figure
 
 Rows = list[dict[str, Any]]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from tandem.training.quality.plots import save_figure
+from tandem.extras.evaluation.plots import save_figure
 
 
 def test_a_figure_is_written_as_png_and_svg_and_the_same_each_time(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tandem.training.quality.symptoms import is_loop, most_rounds, symptom
+from tandem.extras.bulk.symptoms import is_loop, most_rounds, symptom
 
 
 @pytest.mark.parametrize(
