@@ -12,7 +12,7 @@ types of what stands there are the core's, beside their use:
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
-    sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``service.sources``)
+    sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
     augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
     formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)

@@ -25,6 +25,4 @@ EXTRA = Extra(
         "firefox": "tandem.extras.importing.sources.firefox:FIREFOX",
         "hf": "tandem.extras.importing.sources.hub:HUB",
     },
-    settings="tandem.extras.importing.settings:ImportingSettings",
-    resources=("tandem.extras.importing.serving:fetching",),
 )

@@ -1,4 +1,4 @@
-"""`tandem bundles`: it stands in deploy, since `tandem pull` shares it; which bundles there are, the service says."""
+"""`tandem bundles`: which bundles there are, the service says."""
 
 from __future__ import annotations
 

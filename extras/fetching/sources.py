@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from tandem.extras.fetching.downloads import PullError
 from tandem.models.bundle import Bundle
 from tandem.models.bundle.manifest import NAME
 from tandem.models.errors import ConfigError, DataInUse
 from tandem.models.folders import hold, is_vacant, scratch_folder
-from tandem.service.downloads import PullError
 from tandem.service.ports import extras, load
 
 _NAMED = re.compile(r"(?P<scheme>[a-z][a-z0-9]+):(?!//)(?P<name>.+)")

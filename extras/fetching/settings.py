@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, field_validator
 from pydantic_settings import NoDecode
 
 
-class ImportingSettings(BaseModel):
+class FetchingSettings(BaseModel):
     """Bundles are made of them in the first folder of the setting ``bundles``."""
 
     models: Annotated[tuple[str, ...], NoDecode] = Field(

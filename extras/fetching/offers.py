@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tandem.extras.bulk.bundles import BundlesFolder, Registry, bundles_folders, described_bundle
+from tandem.extras.fetching.bundles import BundlesFolder, Registry, bundles_folders, described_bundle
+from tandem.extras.fetching.sources import Offer, find_sources
 from tandem.models.command import AsJson, console, report
 from tandem.models.errors import ConfigError, TandemError
 from tandem.service.bundles.loading import list_bundles
 from tandem.service.ports import load
-from tandem.service.sources import Offer, find_sources
 
 
 def models(

@@ -3,8 +3,8 @@
     URL ──► .pull-DIGEST.part ──► checked against the SHA-256 ──► unpacked ──► checked as a bundle ──► NAME
     folder, or archive on a disk ─────────────────────────────────────┘
 
-A partial file lies beside the bundles, and the next call goes on with it (``service.downloads``). Nothing is under its
-name before it is whole. What is named by a scheme, ``firefox:en-de``, is another's to bring (``service.sources``).
+A partial file lies beside the bundles, and the next call goes on with it (``downloads``). Nothing is under its
+name before it is whole. What is named by a scheme, ``firefox:en-de``, is another's to bring (``sources``).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from urllib.parse import urlsplit
 
 import typer
 
-from tandem.extras.bulk.bundles import BundlesFolder, Registry, bundles_folders, folder_size
+from tandem.extras.fetching.bundles import BundlesFolder, Registry, bundles_folders, folder_size
+from tandem.extras.fetching.downloads import PullError, check_room, download, forget, shown_url
+from tandem.extras.fetching.sources import FetchOptions, fetch_bundle, find_source
 from tandem.models.bundle import MANIFEST, Bundle, sha256
 from tandem.models.bundle.manifest import NAME
 from tandem.models.command import ReplaceBundle, report
 from tandem.models.errors import BundleError, ConfigError
 from tandem.models.folders import is_vacant, replace_folder, scratch_folder
 from tandem.service.bundles.loading import list_bundles
-from tandem.service.downloads import PullError, check_room, download, forget, shown_url
 from tandem.service.engine import alias_of
-from tandem.service.sources import FetchOptions, fetch_bundle, find_source
 
 _REMEDY = "--max-gb allows more"
 _DIGEST = re.compile(r"[0-9a-f]{64}")

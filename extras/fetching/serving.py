@@ -15,7 +15,8 @@ from pathlib import Path
 
 import structlog
 
-from tandem.extras.importing.settings import ImportingSettings
+from tandem.extras.fetching.settings import FetchingSettings
+from tandem.extras.fetching.sources import FetchOptions, fetch_bundle, named_source
 from tandem.models.bundle import MANIFEST
 from tandem.models.errors import ConfigError, TandemError
 from tandem.service.bundles.loading import list_bundles
@@ -24,7 +25,6 @@ from tandem.service.configuration import variable_of
 from tandem.service.engine import alias_of
 from tandem.service.http.dependencies import Parts
 from tandem.service.processes import python_process
-from tandem.service.sources import FetchOptions, fetch_bundle, named_source
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 30.0, 1800.0  # seconds until what failed is tried again; each time twice as long
 
@@ -93,7 +93,7 @@ class Fetching:
 async def fetching(parts: Parts) -> AsyncIterator[Fetching]:
     """The missing models, as they come. Raises ConfigError where a name of the setting is none that can be fetched."""
     settings = parts.settings
-    own = settings.part(ImportingSettings)
+    own = settings.part(FetchingSettings)
     named = {source.bundle_name(name): text for text in own.models for source, name in [named_source(text)]}
     folder = settings.bundles[0]
     there = await asyncio.to_thread(bundle_names, settings.bundles)
