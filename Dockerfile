@@ -72,6 +72,7 @@ COPY service /opt/loadtest/app/service
 COPY deploy /opt/loadtest/app/deploy
 COPY extras/__init__.py /opt/loadtest/app/extras/
 COPY extras/loadtest /opt/loadtest/app/extras/loadtest
+COPY extras/shared /opt/loadtest/app/extras/shared
 ENV PATH=/opt/loadtest/bin:$PATH \
     PYTHONPATH=/opt/loadtest/app
 USER 10001:10001

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem.extras.augmentation.augmentation import BLOCK, Augmentation, load_augmentation, with_texts
+from tandem.extras.shared.workers import deaf_to_interruption, serve_parent
 from tandem.models.errors import TandemError
-from tandem.models.workers import deaf_to_interruption, serve_parent
 from tandem.training.data.dataset import PreparedData, TokenArray
 from tandem.training.data.stream import TextRewriting
 from tandem.training.parallel import Processes

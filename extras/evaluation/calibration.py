@@ -17,9 +17,9 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from tandem.deploy.runtime import directed
 from tandem.extras.evaluation.confidence import fit_scale, held_out_area, measure_reliability
 from tandem.extras.evaluation.decoding import Decoding
+from tandem.extras.shared.runtime import directed
 from tandem.models.bundle import Bundle, extend_bundle
 from tandem.models.command import AsJson, BundleFolder, command_line, console, report
 from tandem.models.errors import ConfigError, CorpusError

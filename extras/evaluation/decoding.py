@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from tandem.deploy.runtime import RuntimeOptions
+from tandem.extras.shared.runtime import RuntimeOptions
 from tandem.models.bundle import Bundle
 from tandem.models.command import BeamSize, Limit, WrittenLanguage
 from tandem.models.search import Graphs, OfflineDecoder, SearchOptions

@@ -11,13 +11,14 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.outputs import check_file, check_folder
+from tandem.extras.evaluation.coverage import coverage
 from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.evaluation.lengths import length_classes, source_lengths
 from tandem.extras.evaluation.results import Evaluation
 from tandem.extras.evaluation.scoring import all_metrics, first_sentence, first_words
 from tandem.extras.evaluation.significance import SEED, Bootstrap, ComparedScore, Counts
 from tandem.extras.evaluation.systems import UNEDITED, SourceFiles, System, decode_system, load_systems, read_tests
+from tandem.extras.shared.outputs import check_file, check_folder
 from tandem.models.bundle import MANIFEST, Bundle, Score, extend_bundle
 from tandem.models.command import AsJson, command_line
 from tandem.models.errors import ConfigError, CorpusError
@@ -26,7 +27,7 @@ from tandem.models.search.shortlist import WITH_SHORTLIST
 from tandem.models.translation.reranking import RERANKED
 from tandem.models.translation.translator import Column, encode_columns
 from tandem.training.data.corpus import read_lines
-from tandem.training.data.shortlists import coverage, encode
+from tandem.training.data.shortlists import encode
 from tandem.training.quality.metrics import OWN, MeasuredScore
 
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tandem.deploy.report import cell, console, say, table
 from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.evaluation.lengths import LengthClass
 from tandem.extras.evaluation.scoring import is_error
 from tandem.extras.evaluation.significance import DRAWS, ComparedScore, Counts
 from tandem.extras.evaluation.systems import System
+from tandem.extras.shared.report import cell, console, say, table
 from tandem.models.bundle import Bundle
 from tandem.models.command import command_line
 from tandem.models.folders import write_text

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tandem.deploy.runtime import check_shortlist, directed, translates_text
 from tandem.extras.evaluation.decoding import Decoding, timed_lines, translate_texts
+from tandem.extras.shared.runtime import check_shortlist, directed, translates_text
 from tandem.models.bundle import Bundle, Manifest
 from tandem.models.errors import ConfigError
 from tandem.models.translation.translator import Column

@@ -17,6 +17,7 @@ import structlog
 
 from tandem.extras.fetching.settings import FetchingSettings
 from tandem.extras.fetching.sources import FetchOptions, fetch_bundle, named_source
+from tandem.extras.shared.processes import python_process
 from tandem.models.bundle import MANIFEST
 from tandem.models.errors import ConfigError, TandemError
 from tandem.service.bundles.loading import list_bundles
@@ -24,7 +25,6 @@ from tandem.service.bundles.manager import Absent, ModelManager
 from tandem.service.configuration import variable_of
 from tandem.service.engine import alias_of
 from tandem.service.http.dependencies import Parts
-from tandem.service.processes import python_process
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 30.0, 1800.0  # seconds until what failed is tried again; each time twice as long
 

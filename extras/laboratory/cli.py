@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from tandem.deploy.report import run_measurement
 from tandem.extras.laboratory import options
+from tandem.extras.shared.report import run_measurement
 from tandem.models.command import with_options
 from tandem.service.ports import extras, load
 

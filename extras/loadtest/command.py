@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tandem.deploy.outputs import check_folder
-from tandem.deploy.report import cell, console, run_measurement, say, show_environment, table
 from tandem.extras.loadtest.options import LoadOptions, Result, title
+from tandem.extras.shared.outputs import check_folder
+from tandem.extras.shared.report import cell, console, run_measurement, say, show_environment, table
 
 PICTURE = "loadtest.png"
 QUIET_CORES = 0.2  # that others may keep busy

@@ -16,11 +16,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tandem.deploy.report import environment, say
 from tandem.extras.loadtest.client import LoadRun, arrivals, closed_loop, open_loop, percentile
 from tandem.extras.loadtest.options import LoadOptions, Result, not_answered, parse_rates
 from tandem.extras.loadtest.scenarios import PATH, Call, Calls, choose_pair, served_pairs
 from tandem.extras.loadtest.texts import LANGUAGES, read_lines
+from tandem.extras.shared.report import environment, say
 from tandem.models.errors import ConfigError, TandemError
 
 if TYPE_CHECKING:  # what starts a service needs the packages that serve; who loads one at a URL has them not

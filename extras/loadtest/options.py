@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from typer import Option
 
-from tandem.deploy.report import Out
 from tandem.extras.loadtest.scenarios import Scenario
+from tandem.extras.shared.report import Out
 from tandem.models.command import AsJson
 from tandem.models.errors import ConfigError
 

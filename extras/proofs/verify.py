@@ -12,9 +12,10 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.runtime import RuntimeOptions, directed
 from tandem.extras.proofs.proof import Proof, proof_table
 from tandem.extras.proofs.proof import verify as prove
+from tandem.extras.shared.runtime import RuntimeOptions, directed
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.bundle import Bundle, extend_bundle
 from tandem.models.command import AsJson, BundleFolder, Without, WrittenLanguage, command_line, report
 from tandem.models.errors import ConfigError
@@ -22,7 +23,6 @@ from tandem.models.translation.translator import Column
 from tandem.service.runtimes import open_graphs
 from tandem.training.data.features import read_columns
 from tandem.training.export.bundle import TORCHSCRIPT, add_precision
-from tandem.training.export.sentences import proof_sentences
 
 
 def verify(

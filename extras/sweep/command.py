@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.report import console, say, table
 from tandem.deploy.training import means
 from tandem.extras.evaluation.significance import DRAWS
+from tandem.extras.shared.report import console, say, table
 from tandem.extras.sweep.grid import PlannedRun, planned
 from tandem.extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
 from tandem.extras.sweep.table import Row, ranked

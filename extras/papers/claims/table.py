@@ -21,10 +21,10 @@ from sys import stderr
 from typing import Any
 
 from tandem import training
-from tandem.deploy.report import environment, names, say, show_environment
 from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.evaluation.systems import decode_system
 from tandem.extras.papers.claims.options import ClaimsOptions
+from tandem.extras.shared.report import environment, names, say, show_environment
 from tandem.models.bundle import Bundle
 from tandem.models.config import load_dataclass
 from tandem.models.errors import ConfigError

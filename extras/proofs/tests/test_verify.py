@@ -10,8 +10,8 @@ import pytest
 
 from tandem.extras.proofs import verify
 from tandem.extras.proofs.proof import Proof
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.bundle import Bundle
-from tandem.training.export.sentences import proof_sentences
 from tests.command import fails, succeeds
 from tests.service.support import tiny_bundle
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 from rich.table import Table
 
-from tandem.deploy.outputs import check_file
+from tandem.extras.shared.outputs import check_file
 from tandem.models.command import AsJson
 from tandem.models.command import console as console
 from tandem.models.command import say as say

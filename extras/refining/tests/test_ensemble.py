@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from tandem.extras.refining.ensemble import Assembly, ensemble, ensemble_bundle
 from tandem.models.bundle import Bundle
 from tandem.models.errors import BundleError, ConfigError, CorpusError
 from tandem.models.search import translate_batch
@@ -23,7 +24,6 @@ from tandem.models.steps.torch_graphs import TorchGraphs
 from tandem.models.vocabulary import WordVocabulary
 from tandem.service.app import create_app
 from tandem.service.settings import Settings
-from tandem.training.export.ensemble import Assembly, ensemble, ensemble_bundle
 from tests.models.architectures.examples import LEARNERS, batch, sentences, targets
 from tests.training.export.conftest import Exported
 from tests.training.toy import toy_recipe, toy_trainer

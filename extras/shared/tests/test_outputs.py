@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tandem.deploy import cli
-from tandem.deploy.outputs import check_file, check_folder
+from tandem.extras.shared.outputs import check_file, check_folder
 from tandem.models.errors import ConfigError
 from tests.command import fails
 

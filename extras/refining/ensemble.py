@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.architectures.ensemble import ARCHITECTURE, Ensemble, EnsembleConfig, MemberConfig
 from tandem.models.architectures.registry import load_config
 from tandem.models.bundle import Bundle, Limits, Manifest, check_free, write_bundle
@@ -20,7 +21,6 @@ from tandem.models.translation.translator import Column
 from tandem.training.data.ancestry import together
 from tandem.training.data.features import read_columns
 from tandem.training.export.bundle import PRECISIONS, Report, built_graphs, calibration_sources, check_precisions
-from tandem.training.export.sentences import proof_sentences
 
 
 def ensemble(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.deploy.report import as_json, cell, environment, processor, show_environment
+from tandem.extras.shared.report import as_json, cell, environment, processor, show_environment
 
 X86 = "model name\t: Some Processor @ 2.0GHz\nflags\t\t: fpu avx2 amx_int8\n\nmodel name\t: Another\nflags\t\t: fpu\n"
 ARM = "Features\t: fp asimddp i8mm\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n"

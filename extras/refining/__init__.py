@@ -1,0 +1,1 @@
+"""What is made of finished bundles: one of several, and one with a shortlist."""
