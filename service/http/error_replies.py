@@ -20,7 +20,6 @@ from starlette.exceptions import HTTPException
 
 from tandem.models.errors import OptionError, TandemError
 from tandem.service.api.wording import bound_of, quoted, shown
-from tandem.service.database import StorageError, StorageFull
 from tandem.service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from tandem.service.errors import (
     AdminRequired,
@@ -33,6 +32,8 @@ from tandem.service.errors import (
     ModelNotFound,
     ModelRefused,
     PairNotServed,
+    StorageError,
+    StorageFull,
     TooLarge,
 )
 from tandem.service.http.parts import ErrorReply, ErrorRule, ReplyRule, http_parts

@@ -17,9 +17,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tandem.service.callers import Access
-from tandem.service.database import StorageError
 from tandem.service.engine import DecodingFailed, Draining, Overloaded
-from tandem.service.errors import TooLarge
+from tandem.service.errors import StorageError, TooLarge
 from tandem.service.http.connections import OPERATIONS
 from tandem.service.http.credentials import key_in_header
 from tandem.service.http.dialects.error_bodies import in_dialect

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tandem.extras.shared.database import Database, copy_database
 from tandem.models.errors import ConfigError
-from tandem.service.database import Database, StorageError, StorageFull, copy_database
+from tandem.service.errors import StorageError, StorageFull
 
 FIRST = "CREATE TABLE counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL); INSERT INTO counts VALUES ('a', 0);"
 SECOND = """
@@ -87,7 +88,7 @@ def test_processes_write_together_and_lose_nothing(tmp_path: Path) -> None:
     """Two further processes, which also open and migrate the file at the same time."""
     path = tmp_path / "counts.db"
     program = (
-        "import sys; from pathlib import Path; from tests.service.test_database import *\n"
+        "import sys; from pathlib import Path; from tandem.extras.shared.tests.test_database import *\n"
         "database = Database(Path(sys.argv[1]), [FIRST, SECOND])\n"
         "for _ in range(100): add_one(database)\n"
     )

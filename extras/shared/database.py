@@ -16,26 +16,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from tandem.models.errors import FULL, ConfigError, TandemError
+from tandem.models.errors import ConfigError
+from tandem.service.errors import StorageError, StorageFull
 
-_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)  # for the database, for the index of its log
 _BUSY_SECONDS = 5.0  # how long a transaction waits for another process or thread
-
-
-class StorageError(TandemError):
-    """What is kept cannot be read or written now: locked for too long, damaged, closed. No path in its message."""
-
-    @classmethod
-    def of(cls, what: str, error: Exception) -> StorageError:
-        """Of what cannot be done, and the error that says why; a StorageFull where there is no room."""
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        if getattr(error, "errno", None) in FULL or getattr(error, "sqlite_errorcode", None) in _NO_ROOM:
-            return StorageFull(f"{what} ({why}); make room on its disk")
-        return cls(f"{what} ({why})")
-
-
-class StorageFull(StorageError):
-    """There is no room on the disk."""
 
 
 class Database:
