@@ -25,7 +25,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "prepare": ("tandem.training.loop.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("tandem.training.export.exporting:export", "Make a bundle of a run"),
-    "describe": ("tandem.training.describe:describe", "Show architecture, configuration and parameter counts"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
     "config": (
         "tandem.service.commands:config",

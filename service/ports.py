@@ -11,6 +11,7 @@ types of what stands there are the core's, beside their use:
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.parts``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
+    tracing     ``OpenTracing``         traces of requests (``service.http.parts``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
     augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
@@ -53,6 +54,7 @@ class Extra:
         settings: its record of settings; None = it has none.
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
         resources: openers, in the order in which they open; those that close last are the first.
+        tracing: opener of traces; None = it brings none.
         http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
             these is missing, that part is not there.
     """
@@ -70,6 +72,7 @@ class Extra:
     settings: str | None = None
     accounts: str | None = None
     resources: tuple[str, ...] = ()
+    tracing: str | None = None
     http: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -131,6 +131,7 @@ def server(bundle: Path, runtime: str) -> Iterator[str]:
     assert process.returncode == 0, "SIGTERM must end the server cleanly"
 
 
+@needs("describe")
 def test_describe_tells_the_size(bundle: Path) -> None:
     described = json.loads(tandem(bundle.parent, "describe", "copy", "--json"))
     parameters = described["parameters"]

@@ -262,7 +262,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("training", declared("train")),
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
-        ("extras", declared("http", "hf", "mcp", "serve", "train", "bench", "loadtest", "ray", "dev")),
+        ("extras", declared("http", "hf", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

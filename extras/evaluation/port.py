@@ -12,6 +12,10 @@ EXTRA = Extra(
             "tandem.extras.evaluation.calibration:calibrate",
             "Learn how sure a bundle is of its sentences and words",
         ),
+        "describe": (
+            "tandem.extras.evaluation.describe:describe",
+            "Show architecture, configuration and parameter counts",
+        ),
         "curve": ("tandem.extras.evaluation.curve:curve", "Print how a run learnt, as Markdown"),
     },
 )

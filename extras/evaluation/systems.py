@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tandem.extras.evaluation.decoding import Decoding, timed_lines, translate_texts
+from tandem.extras.evaluation.describe import bundle_parameters
 from tandem.extras.shared.runtime import check_shortlist, directed, translates_text
 from tandem.models.bundle import Bundle, Manifest
 from tandem.models.errors import ConfigError
 from tandem.models.translation.translator import Column
 from tandem.service.ports import stage_readers
 from tandem.training.data.features import read_columns
-from tandem.training.describe import bundle_parameters
 
 UNEDITED = "as it is"
 """The row of post-editing that leaves every translation as it is."""

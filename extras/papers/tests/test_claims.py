@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tandem.extras.evaluation.decoding import Decoding
+from tandem.extras.evaluation.describe import bundle_parameters
 from tandem.extras.papers.claims import table as claims
 from tandem.extras.papers.claims.options import ClaimsOptions
 from tandem.extras.papers.claims.table import RECIPES, Family, families, markdown, measure
@@ -19,7 +20,6 @@ from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError
 from tandem.training.data.corpus import read_lines
-from tandem.training.describe import bundle_parameters
 from tandem.training.export.bundle import Shipping
 from tandem.training.loop.commands import train
 from tandem.training.recipe import load_recipe

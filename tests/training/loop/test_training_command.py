@@ -348,16 +348,6 @@ def test_a_cooldown_that_is_longer_than_training_is_told(run: Path, written: Wri
     assert "note: cooldown is 500, more than the 3 updates: the learning rate falls from the beginning" in said
 
 
-def test_a_run_is_described_by_its_newest_checkpoint(run: Path, written: Written, tmp_path: Path) -> None:
-    succeeds("train", written(), "--run", run)
-    found = json.loads(succeeds("describe", run, "--json"))
-    assert (found["name"], found["updates"]) == ("toy", 3)
-    newest = Run(run).newest
-    assert newest and found["parameters"]["total"] == sum(tensor.numel() for tensor in weights(newest).values())
-    (tmp_path / "empty").mkdir()
-    assert "neither a recipe file nor a run nor a bundle" in fails("describe", tmp_path / "empty", status=2)
-
-
 def test_it_says_first_what_is_trained_on_what(run: Path, written: Written) -> None:
     said = succeeds("train", written(seed=3, log_every=50), "--run", run, "--threads", 1)
     first, second, *_ = (line for line in said.splitlines() if line.startswith(("toy: ", "update ")))

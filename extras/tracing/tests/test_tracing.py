@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from tandem.extras.tracing.opening import Spans, open_tracing, trace_to
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
-from tandem.service.http.trace_context import Tracing, open_tracing, trace_to
 from tandem.service.settings import Settings
 from tests.service.support import Served, served, tiny_bundle
 
@@ -31,13 +31,13 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     exporter = InMemorySpanExporter()
-    made: list[Tracing] = []
+    made: list[Spans] = []
 
-    def open_in_memory(settings: Settings) -> Tracing:
+    def open_in_memory(settings: Settings) -> Spans:
         made.append(trace_to(SimpleSpanProcessor(exporter)))
         return made[-1]
 
-    monkeypatch.setattr("tandem.service.app.open_tracing", open_in_memory)
+    monkeypatch.setattr("tandem.extras.tracing.opening.open_tracing", open_in_memory)
     yield exporter
     for one in made:
         one.close()
@@ -140,7 +140,7 @@ async def test_without_an_endpoint_there_is_nothing(
 def test_an_endpoint_opens_an_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     monkeypatch.delenv("OTEL_SDK_DISABLED", raising=False)
-    tracing = open_tracing(Settings(traces_endpoint="http://localhost:4318/"))
+    tracing = open_tracing(Settings(**{"traces_endpoint": "http://localhost:4318/"}))
     assert tracing is not None
     tracing.close()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tandem.extras.tracing.settings import TracingSettings
 from tandem.models.errors import ConfigError
 from tandem.service.http.connections import OPERATIONS
+from tandem.service.http.parts import NO_TELEMETRY
 from tandem.service.settings import Settings
 from tandem.service.telemetry.tracing import tracer_of_request
 
@@ -27,14 +29,12 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
-OFF: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-"""What FastAPI is told where there are no traces: whatever its variables say, it reports nothing by itself."""
 _VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _COVERED = ("url.path", "url.query")
 
 
-class Tracing:
-    """Makes and exports the spans of one app."""
+class Spans:
+    """Makes and exports the spans of one app (see :class:`service.http.parts.Tracing`)."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
@@ -42,16 +42,17 @@ class Tracing:
 
     @property
     def telemetry(self) -> TelemetryConfig:
-        """The ``telemetry`` option of the FastAPI app."""
         on: TelemetryConfig = {"tracing": True, "operation_spans": False, "tracer_provider": self._provider}
-        return {**OFF, **on, "exclude": _is_quiet}
+        return {**NO_TELEMETRY, **on, "exclude": _is_quiet}
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        return TraceContext(app, self)
 
     def close(self) -> None:
-        """Export what is left. Blocks."""
         self._provider.shutdown()
 
 
-def open_tracing(settings: Settings) -> Tracing | None:
+def open_tracing(settings: Settings) -> Spans | None:
     """The app's tracing; None where no endpoint is configured.
 
     Raises:
@@ -59,7 +60,7 @@ def open_tracing(settings: Settings) -> Tracing | None:
     """
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or os.environ.get("OTEL_TRACES_EXPORTER") == "none":
         return None
-    if not settings.traces_endpoint and not any(map(os.environ.get, _VARIABLES)):
+    if not settings.part(TracingSettings).traces_endpoint and not any(map(os.environ.get, _VARIABLES)):
         return None
     try:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -70,7 +71,7 @@ def open_tracing(settings: Settings) -> Tracing | None:
         raise ConfigError(message) from error
 
 
-def trace_to(processor: Any) -> Tracing:
+def trace_to(processor: Any) -> Spans:
     """Tracing that hands finished spans, without paths and queries, to a span processor of OpenTelemetry."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
@@ -87,13 +88,13 @@ def trace_to(processor: Any) -> Tracing:
     provider = TracerProvider(resource=Resource.create({} if named else {"service.name": "tandem"}))
     provider.add_span_processor(Cover())
     provider.add_span_processor(processor)
-    return Tracing(provider)
+    return Spans(provider)
 
 
 class TraceContext:
     """Lets the work of a request find the tracer, and its log lines carry the trace's id. Pure ASGI."""
 
-    def __init__(self, app: ASGIApp, tracing: Tracing) -> None:
+    def __init__(self, app: ASGIApp, tracing: Spans) -> None:
         self._app, self._tracing = app, tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,5 +126,5 @@ def _is_quiet(scope: Mapping[str, Any]) -> bool:
 def _exporter(settings: Settings) -> SpanExporter:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    endpoint = settings.traces_endpoint  # None = that of the SDK's variables
+    endpoint = settings.part(TracingSettings).traces_endpoint  # None = that of the SDK's variables
     return OTLPSpanExporter(endpoint=endpoint and f"{endpoint.rstrip('/')}/v1/traces")
