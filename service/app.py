@@ -22,16 +22,13 @@ from tandem.service.bundles.readiness import Readiness
 from tandem.service.callers import Accounts, OpenAccess
 from tandem.service.engine import Engine
 from tandem.service.http import openapi
-from tandem.service.http.connections import ConnectionLimit
 from tandem.service.http.dependencies import AccountsOpener, Opener, Parts
 from tandem.service.http.dialects import libretranslate
+from tandem.service.http.edges import ConnectionLimit, CrossSiteCheck, HostCheck, RequestPath, SecurityHeaders
 from tandem.service.http.error_replies import invalid_parameters
-from tandem.service.http.headers import SecurityHeaders
-from tandem.service.http.hosts import CrossSiteCheck, HostCheck
 from tandem.service.http.intake import JsonBounds
 from tandem.service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
 from tandem.service.http.parts import NO_TELEMETRY, OpenTracing, Tracing, http_parts
-from tandem.service.http.paths import RequestPath
 from tandem.service.http.routes import models, operations, page, served_languages, text_routes
 from tandem.service.ports import extras, load
 from tandem.service.settings import Settings

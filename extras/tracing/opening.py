@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tandem.extras.tracing.settings import TracingSettings
 from tandem.models.errors import ConfigError
-from tandem.service.http.connections import OPERATIONS
+from tandem.service.http.edges import OPERATIONS
 from tandem.service.http.parts import NO_TELEMETRY
 from tandem.service.settings import Settings
 from tandem.service.telemetry.tracing import tracer_of_request

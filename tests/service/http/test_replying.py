@@ -18,7 +18,7 @@ from tandem.models.bundle import Bundle
 from tandem.models.search import Array
 from tandem.service.app import create_app
 from tandem.service.engine import Engine
-from tandem.service.http import streaming
+from tandem.service.http import replying
 from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, CopyGraphs, make_engine
 
@@ -295,7 +295,7 @@ async def test_a_client_that_leaves_before_the_first_sentence_frees_its_rows(hos
 
 
 async def test_silence_is_broken_by_comments(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "KEEP_ALIVE", 0.02)
+    monkeypatch.setattr(replying, "KEEP_ALIVE", 0.02)
     exchange = host.ask(q=LONG, stream=True, **FIELDS)
     task = exchange.start()
     assert (await exchange.head())["status"] == "200"
@@ -309,7 +309,7 @@ async def test_silence_is_broken_by_comments(host: Host, monkeypatch: pytest.Mon
 
 
 async def test_a_deadline_after_the_start_is_an_error_event(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "KEEP_ALIVE", 0.02)
+    monkeypatch.setattr(replying, "KEEP_ALIVE", 0.02)
     async with host.streamed(q=LONG, timeout=0.2, **FIELDS) as exchange:
         names: list[tuple[str, Any]] = [(":", "")]
         while names[-1][0] == ":":
