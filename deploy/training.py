@@ -24,4 +24,5 @@ def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions(
 def means() -> Means:
     """What trainings have here besides torch."""
     augmentation = next((load(extra.augmentation) for extra in extras() if extra.augmentation), None)
-    return Means(device_search("cuda"), augmentation, usable_cores())
+    selection = next((load(extra.selection) for extra in extras() if extra.selection), None)
+    return Means(device_search("cuda"), augmentation, selection, usable_cores())

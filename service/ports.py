@@ -15,6 +15,7 @@ types of what stands there are the core's, beside their use:
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
     augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
+    selection   ``OpenSelection``       words of the output layer while training (``training.loop.objective``)
     formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
@@ -50,6 +51,7 @@ class Extra:
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         sources: of public models, by the scheme that their names begin with.
         augmentation: opener of what rewrites training pairs; None = it does not.
+        selection: maker of selections of words; None = it makes none.
         formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
         settings: its record of settings; None = it has none.
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
@@ -68,6 +70,7 @@ class Extra:
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     augmentation: str | None = None
+    selection: str | None = None
     formats: str | None = None
     settings: str | None = None
     accounts: str | None = None

@@ -19,6 +19,7 @@ from tandem.extras.evaluation.scoring import all_metrics, first_sentence, first_
 from tandem.extras.evaluation.significance import SEED, Bootstrap, ComparedScore, Counts
 from tandem.extras.evaluation.systems import UNEDITED, SourceFiles, System, decode_system, load_systems, read_tests
 from tandem.extras.shared.outputs import check_file, check_folder
+from tandem.extras.shared.shortlists import encode
 from tandem.models.bundle import MANIFEST, Bundle, Score, extend_bundle
 from tandem.models.command import AsJson, command_line
 from tandem.models.errors import ConfigError, CorpusError
@@ -27,7 +28,6 @@ from tandem.models.search.shortlist import WITH_SHORTLIST
 from tandem.models.translation.reranking import RERANKED
 from tandem.models.translation.translator import Column, encode_columns
 from tandem.training.data.corpus import read_lines
-from tandem.training.data.shortlists import encode
 from tandem.training.quality.metrics import OWN, MeasuredScore
 
 

@@ -1,1 +1,1 @@
-"""What is made of finished bundles: one of several, and one with a shortlist."""
+"""Words that a source makes likely, while training and as a bundle's shortlist; and one bundle of several."""

@@ -10,4 +10,5 @@ EXTRA = Extra(
         "ensemble": ("tandem.extras.refining.ensemble:ensemble", "Make one bundle of several"),
         "shortlist": ("tandem.extras.refining.shortlists:shortlist", "Give a bundle a lexical shortlist"),
     },
+    selection="tandem.extras.refining.selection:training_selection",
 )

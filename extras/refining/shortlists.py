@@ -19,13 +19,13 @@ from tandem.extras.shared.extending import (
     read_training_text,
     text_by_direction,
 )
+from tandem.extras.shared.shortlists import encode, shortlist_of
 from tandem.models.bundle import Bundle
 from tandem.models.command import BundleFolder, report
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.vocabulary import Vocabulary
 from tandem.training.data.alignment import sample_pairs
-from tandem.training.data.shortlists import encode, shortlist_of
 
 
 def shortlist(

@@ -27,6 +27,7 @@ from tandem.training.data.summary import PreparedSummary, check_prepared
 from tandem.training.experiment import Experiment, ExperimentOptions
 from tandem.training.loop.header import header
 from tandem.training.loop.locking import only_one, remove_unfinished
+from tandem.training.loop.objective import OpenSelection
 from tandem.training.loop.reporting import Reporter, Silent, TerminalReporter
 from tandem.training.loop.trackers import Trackers, tracker_makers
 from tandem.training.loop.trainer import Run, Trainer
@@ -186,11 +187,13 @@ class Means:
     Attributes:
         search: with which validation decodes on a GPU; None = the general one.
         augmentation: what rewrites training pairs; None = nothing can.
+        selection: what makes selections of words; None = nothing can.
         cores: of this machine that may be used.
     """
 
     search: OpenSearch | None = None
     augmentation: OpenAugmentation | None = None
+    selection: OpenSelection | None = None
     cores: int = 1
 
 
@@ -308,6 +311,7 @@ def _trainer(
         reporter=reporter,
         validator=TextValidator(recipe, data, how.means.search) if validates else None,
         rewriting=_rewriting(recipe, data, processes, how) if recipe.data.rewrites else None,
+        select=how.means.selection,
     )
 
 

@@ -21,7 +21,7 @@ import torch
 
 from tandem.models.architectures.layers.linear import unfolded
 from tandem.models.architectures.protocol import Seq2SeqModel
-from tandem.models.errors import DecodingError
+from tandem.models.errors import ConfigError, DecodingError
 from tandem.models.steps.loading import model_tensors
 from tandem.training.checkpoint import (
     TrainingProgress,
@@ -42,7 +42,7 @@ from tandem.training.data.summary import PreparedSummary
 from tandem.training.experiment import Experiment
 from tandem.training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
 from tandem.training.loop.interruption import interruptible
-from tandem.training.loop.objective import Objective
+from tandem.training.loop.objective import Objective, OpenSelection
 from tandem.training.loop.reporting import Reporter, ShownSentence, TrainingClock, Window
 from tandem.training.loop.resuming import (
     check_recipe,
@@ -52,7 +52,6 @@ from tandem.training.loop.resuming import (
     seed_process,
     states_of_others,
 )
-from tandem.training.loop.selection import training_selection
 from tandem.training.loop.stepping import Stepper
 from tandem.training.loop.trainable import trainable_model
 from tandem.training.loop.validation import Validated
@@ -131,6 +130,7 @@ class Trainer:
         reporter: where progress goes; called by rank 0 alone.
         validator: decodes and scores; called by rank 0 after the validation loss, its values join that.
         rewriting: of training pairs, never of those of the validation; None = they stay as they are.
+        select: makes the selection of words that the recipe may ask for; None = nothing can.
 
     Attributes:
         choice: the precision that the recipe asks for, or what its "auto" stands for here.
@@ -146,6 +146,7 @@ class Trainer:
         reporter: Reporter,
         validator: Validator | None = None,
         rewriting: TextRewriting | None = None,
+        select: OpenSelection | None = None,
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
         self.processes, self.data = processes, data
@@ -157,7 +158,14 @@ class Trainer:
         config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
         self.model = trainable_model(recipe, config).to(processes.device)
-        selection = training_selection(self.train_data, data, recipe.training)
+        selection = None
+        if recipe.training.selection:
+            if select is None:
+                raise ConfigError(
+                    "training selection needs the extra 'refining': its folder, extras/refining, is not there; bring it"
+                    " back, or set selection = 0"
+                )
+            selection = select(self.train_data, data, recipe.training)
         self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
         tagged = recipe.data.rewrites or recipe.data.join_share

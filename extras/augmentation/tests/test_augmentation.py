@@ -236,7 +236,7 @@ def test_vocabularies_that_cannot_are_refused(root: Path, tmp_path: Path) -> Non
     folder = made(root, tmp_path / "unigram", unigram)
     with pytest.raises(ConfigError, match="type bpe, but it has a unigram one"):
         load_augmentation(recipe(replace(CONFIG, bpe_dropout_source=0.1)), folder)
-    assert load_augmentation(recipe(replace(CONFIG, noise=NoiseConfig(typos=0.1))), folder)
+    assert load_augmentation(recipe(replace(CONFIG, noise=NoiseConfig(typos=0.1))), folder).config.noise.typos == 0.1
     words = replace(CONFIG, vocabulary=VocabularyConfig(kind="word", size=60, joint=False))
     folder = made(root, tmp_path / "words", words)
     with pytest.raises(ConfigError, match="need sentencepiece"):

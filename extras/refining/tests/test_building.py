@@ -11,6 +11,7 @@ import pytest
 from tandem.extras.evaluation.coverage import coverage
 from tandem.extras.refining.shortlists import build_shortlist, tagged_shortlist
 from tandem.extras.shared.extending import text_by_direction
+from tandem.extras.shared.shortlists import encode
 from tandem.models.bundle import VocabularyFile, write_bundle
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search import Array
@@ -23,7 +24,6 @@ from tandem.models.vocabulary import (
     train_sentencepiece,
 )
 from tandem.training.data import alignment
-from tandem.training.data.shortlists import encode
 from tests.models.bundle.manifests import small_manifest
 from tests.training.toy import random_bitext
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tandem.extras.shared.shortlists import always_listed, likely_targets
 from tandem.models.vocabulary import DELETE, EOS, KEEP, UNK, train_sentencepiece
-from tandem.training.data.shortlists import always_listed, likely_targets
 
 
 def test_words_are_listed_in_the_order_of_their_probability() -> None:

@@ -6,17 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch.nn import functional as F
 
+from tandem.extras.refining.selection import WordSelection, training_selection
 from tandem.models.architectures.protocol import Padded
+from tandem.models.errors import ConfigError
 from tandem.models.search.shortlist import Shortlist, Table
 from tandem.training.data.batches import TrainingBatch, collate
 from tandem.training.data.dataset import load_vocabularies
 from tandem.training.loop.objective import Objective
-from tandem.training.loop.selection import Selection
 from tandem.training.loop.trainer import Trainer
-from tests.training.toy import toy_recipe, toy_trainer
+from tests.training.toy import Recorder, toy_recipe, toy_trainer
 
 
 def batch_of(trainer: Trainer) -> TrainingBatch:
@@ -29,7 +31,7 @@ def test_a_batch_has_the_words_of_its_sources_its_own_and_the_common_ones(prepar
     types = int(source.values.max()) + 1
     # Word n is aligned to n + 20 alone; 3 and 60 are always there.
     rows = [[n + 20] if n > 3 else [] for n in range(types)]
-    selection = Selection(Shortlist((Table.of(rows, 70),), np.array([3, 60]), 70))
+    selection = WordSelection(Shortlist((Table.of(rows, 70),), np.array([3, 60]), 70))
     own = {int(n) + 20 for n in source.values.unique() if n > 3}
     assert set(selection.chosen(batch).tolist()) == own | {0, 3, 60} | set(batch.target_out.unique().tolist())
 
@@ -39,7 +41,7 @@ def test_the_loss_is_that_of_the_chosen_words(prepared: Path, tmp_path: Path) ->
     trainer = toy_trainer(toy_recipe(model={"dropout": 0.0}), prepared, tmp_path)
     batch, model = batch_of(trainer), trainer.model.double()
     size = model.config.target_vocabulary
-    selection = Selection(Shortlist((Table.of([[]] * 99, size),), np.array([3, 5, 9]), size))
+    selection = WordSelection(Shortlist((Table.of([[]] * 99, size),), np.array([3, 5, 9]), size))
     config = replace(trainer.recipe.training, label_smoothing=0.0)
     objective = Objective(model, config, selection)
     weight_VD, bias_V = model.output_parameters()
@@ -66,9 +68,11 @@ def test_the_loss_is_that_of_the_chosen_words(prepared: Path, tmp_path: Path) ->
 def test_a_recipe_asks_for_it(prepared: Path, tmp_path: Path) -> None:
     """Aligned from the prepared training text: every letter's translation is in its list, and few others."""
     recipe = toy_recipe(updates=2, selection=1, selection_common=0)
-    trainer = toy_trainer(recipe, prepared, tmp_path / "a")
+    with pytest.raises(ConfigError, match="training selection needs the extra 'refining': its folder"):
+        toy_trainer(recipe, prepared, tmp_path / "a")
+    trainer = Trainer(recipe, prepared, tmp_path / "a", reporter=Recorder(), select=training_selection)
     selection = trainer.stepper.objective._selection
-    assert selection is not None
+    assert isinstance(selection, WordSelection)
     _, target = load_vocabularies(prepared)
     ids = trainer.train_data.sources(0)[0]
     nothing = torch.zeros(1, 1, dtype=torch.int64)

@@ -15,16 +15,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tandem.extras.shared.shortlists import shortlist_of
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.vocabulary import PAD
 from tandem.training.data.alignment import sample_pairs
 from tandem.training.data.batches import TrainingBatch
 from tandem.training.data.dataset import PreparedData, TokenArray, load_vocabularies
-from tandem.training.data.shortlists import shortlist_of
 from tandem.training.recipe import TrainingConfig
 
 
-class Selection:
+class WordSelection:
     """The part of the output layer that a batch needs.
 
     Args:
@@ -43,23 +43,20 @@ class Selection:
     def restrict(
         self, weight_VD: Tensor, bias_V: Tensor | None, batch: TrainingBatch
     ) -> tuple[Tensor, Tensor | None, Tensor]:
-        """The rows of the output layer L x D, their biases, and the batch's targets B x T as numbers of rows."""
         chosen = self.chosen(batch)
         rows, gold_BT = chosen.to(weight_VD.device), torch.searchsorted(chosen, batch.target_out)
         bias = None if bias_V is None else bias_V.index_select(0, rows)
         return weight_VD.index_select(0, rows), bias, gold_BT
 
 
-def training_selection(data: PreparedData, folder: Path, config: TrainingConfig) -> Selection | None:
-    """The selection that a recipe asks for, from its training text; None where it asks for none.
+def training_selection(data: PreparedData, folder: Path, config: TrainingConfig) -> WordSelection:
+    """The selection that a recipe asks for, from its training text.
 
     Args:
         data: the training split.
         folder: the prepared folder, for its vocabularies.
         config: how many targets are listed, and the seed of the sampling of very large text.
     """
-    if not config.selection:
-        return None
     target = data.target_side
     pairs = []
     for side in data.source_sides:
@@ -70,4 +67,4 @@ def training_selection(data: PreparedData, folder: Path, config: TrainingConfig)
     vocabularies = load_vocabularies(folder)
     counts = np.bincount(target.tokens, minlength=vocabularies[1].size)
     built = shortlist_of(vocabularies, pairs, counts, per_word=config.selection, common=config.selection_common)
-    return Selection(built)
+    return WordSelection(built)
