@@ -17,7 +17,6 @@ from starlette.middleware.cors import CORSMiddleware
 from tandem.models.command import installed_version
 from tandem.models.errors import ConfigError
 from tandem.service.bundles.loading import build_engine
-from tandem.service.bundles.manager import ModelManager
 from tandem.service.bundles.readiness import Readiness
 from tandem.service.callers import Accounts, OpenAccess
 from tandem.service.engine import Engine
@@ -137,7 +136,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
             yield parts
         finally:
             engine.dispatcher.close()
-            await parts.models.close()
             finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
             await brought.aclose()
             parts.texts.close()
@@ -151,7 +149,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
 async def _parts(settings: Settings, engine: Engine, metrics: Metrics, accounts: Accounts) -> Parts:
     text_service = TextService(engine, settings)
     access, glossaries, memory = accounts.access, accounts.glossaries, accounts.memory
-    manager = await asyncio.to_thread(ModelManager, engine, settings)
     return Parts(
         engine,
         text_service,
@@ -161,7 +158,6 @@ async def _parts(settings: Settings, engine: Engine, metrics: Metrics, accounts:
         glossaries,
         memory,
         access,
-        manager,
         {type(one): one for one in (access, glossaries, memory)},
     )
 

@@ -5,7 +5,6 @@
     │   ├── InvalidOption      a field breaks a bound
     │   ├── TooLarge           over a limit of size
     │   ├── LanguageNotServed, PairNotServed, ModelNotFound
-    │   ├── ModelInUse, ModelRefused      a change of what is loaded
     │   ├── KeyMissing, KeyInvalid, AdminRequired
     │   └── GlossaryNotFound
     ├── StorageError           what is kept cannot be read or written now
@@ -72,17 +71,6 @@ class PairNotServed(ServiceError):
 
 class ModelNotFound(ServiceError):
     """No loaded bundle has that name or does that task."""
-
-
-class ModelInUse(ServiceError):
-    """The loaded bundles do not allow that change now."""
-
-
-class ModelRefused(ServiceError):
-    """A bundle could not be loaded; what was served before still is."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{name} was not loaded, and nothing has changed: {reason}", {"model": name, "reason": reason})
 
 
 class KeyMissing(ServiceError):

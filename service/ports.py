@@ -11,6 +11,7 @@ types of what stands there are the core's, beside their use:
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.parts``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
+    versions    function                versions that aliases were switched to (``service.bundles.loading``)
     tracing     ``OpenTracing``         traces of requests (``service.http.parts``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
@@ -57,6 +58,8 @@ class Extra:
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
         resources: openers, in the order in which they open; those that close last are the first.
         tracing: opener of traces; None = it brings none.
+        versions: of the data folder which version each alias was switched to, given the configured one; None = it keeps
+            none.
         http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
             these is missing, that part is not there.
     """
@@ -76,6 +79,7 @@ class Extra:
     accounts: str | None = None
     resources: tuple[str, ...] = ()
     tracing: str | None = None
+    versions: str | None = None
     http: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

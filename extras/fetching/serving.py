@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 
 import structlog
@@ -21,12 +22,14 @@ from tandem.extras.shared.processes import python_process
 from tandem.models.bundle import MANIFEST
 from tandem.models.errors import ConfigError, TandemError
 from tandem.service.bundles.loading import list_bundles
-from tandem.service.bundles.manager import Absent, ModelManager
+from tandem.service.bundles.readiness import Absent
 from tandem.service.configuration import variable_of
 from tandem.service.engine import alias_of
 from tandem.service.http.dependencies import Parts
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 30.0, 1800.0  # seconds until what failed is tried again; each time twice as long
+
+_LOADER = "tandem.extras.changing.manager"
 
 _log = structlog.get_logger("tandem.models")
 
@@ -35,17 +38,17 @@ class Fetching:
     """Brings the missing models, one after another. Lives in one event loop."""
 
     def __init__(
-        self, wanted: dict[str, str], folder: Path, folders: tuple[Path, ...], models: ModelManager, registry: str
+        self, wanted: dict[str, str], folder: Path, folders: tuple[Path, ...], parts: Parts, registry: str
     ) -> None:
         """
         Args:
             wanted: names of the bundles, and of the public models that they are made of.
             folder: that they come to.
             folders: that bundles lie in.
-            models: loads them.
+            parts: of the service, one of which loads them.
             registry: the setting of that name, wherever it was made.
         """
-        self._missing, self._folder, self._folders, self._models = dict(wanted), folder, folders, models
+        self._missing, self._folder, self._folders, self._parts = dict(wanted), folder, folders, parts
         self._registry = registry
         self._failed: set[str] = set()
 
@@ -64,21 +67,20 @@ class Fetching:
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _bring(self, name: str, text: str) -> None:
-        self._models.note(Absent(name, "loading"))
+        absent = self._parts.readiness.absent
+        absent[name] = Absent(name, "loading")
         _log.info("model_fetched", model=text, state="begun")
         reason = ""
         if not await asyncio.to_thread(self._is_there, name):
             reason = await _fetch(text, self._folder, self._registry)
         try:
             if not reason:
-                await self._models.load(name)
+                await _load(self._parts, name)
         except TandemError as error:
             reason = str(error)
         if reason:
             self._failed.add(name)
-            self._models.note(
-                Absent(name, "failed", f"{text} could not be fetched, and is tried again; the log says why")
-            )
+            absent[name] = Absent(name, "failed", f"{text} could not be fetched, and is tried again; the log says why")
             _log.error("model_not_fetched", model=text, reason=reason)
             return
         del self._missing[name]
@@ -100,7 +102,9 @@ async def fetching(parts: Parts) -> AsyncIterator[Fetching]:
     missing = {name: text for name, text in named.items() if name not in there}
     if missing and (folder / MANIFEST).is_file():
         raise ConfigError(f"{folder} is a bundle: the setting bundles must name the folder that fetched ones come to")
-    fetcher = Fetching(missing, folder, settings.bundles, parts.models, own.models_registry)
+    if missing:
+        import_module(_LOADER)  # a ModuleNotFoundError now, and not behind the start, where that extra was deleted
+    fetcher = Fetching(missing, folder, settings.bundles, parts, own.models_registry)
     parts.readiness.add(fetcher.reasons)
     task = asyncio.create_task(fetcher.run())
     try:
@@ -109,6 +113,13 @@ async def fetching(parts: Parts) -> AsyncIterator[Fetching]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+async def _load(parts: Parts, name: str) -> None:
+    """Have a bundle be served, by an extra that who fetches nothing does without."""
+    from tandem.extras.changing.manager import ModelManager
+
+    await parts.resource(ModelManager).load(name)
 
 
 def bundle_names(folders: tuple[Path, ...]) -> set[str]:

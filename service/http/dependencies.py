@@ -16,7 +16,6 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from tandem.service.api.schemas import DecodingFields, PosteditRequest, SummarizeRequest, TranslateRequest
-from tandem.service.bundles.manager import ModelManager
 from tandem.service.bundles.readiness import Readiness
 from tandem.service.callers import ANONYMOUS, Access, Accounts, Caller, Memories, StoredGlossaries
 from tandem.service.engine import Engine, Priority
@@ -49,7 +48,6 @@ class Parts:
     glossaries: StoredGlossaries
     memory: Memories
     access: Access
-    models: ModelManager
     resources: dict[type[object], object] = field(default_factory=dict)
 
     def resource(self, kind: type[Resource]) -> Resource:

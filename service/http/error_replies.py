@@ -28,9 +28,7 @@ from tandem.service.errors import (
     KeyInvalid,
     KeyMissing,
     LanguageNotServed,
-    ModelInUse,
     ModelNotFound,
-    ModelRefused,
     PairNotServed,
     StorageError,
     StorageFull,
@@ -44,8 +42,6 @@ _REPLIES: Mapping[type[BaseException], ErrorRule] = {
     LanguageNotServed: ReplyRule(404, "language_not_served"),
     PairNotServed: ReplyRule(404, "pair_not_served"),
     ModelNotFound: ReplyRule(404, "model_not_found"),
-    ModelInUse: ReplyRule(409, "model_in_use"),
-    ModelRefused: ReplyRule(422, "model_refused"),
     TooLarge: ReplyRule(413, "too_large"),
     GlossaryNotFound: ReplyRule(404, "glossary_not_found"),
     KeyMissing: ReplyRule(401, "key_missing", {"WWW-Authenticate": 'Bearer realm="tandem"'}),  # which a 401 has to have

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import structlog
 
+from tandem.extras.changing.errors import ModelInUse, ModelRefused
+from tandem.extras.changing.switches import Switch, Switches
 from tandem.models.bundle import Bundle
 from tandem.models.bundle.manifest import NAME
 from tandem.models.errors import BundleError, ConfigError, TandemError
@@ -27,9 +29,9 @@ from tandem.service.bundles.loading import (
     open_bundle,
     prove,
 )
-from tandem.service.bundles.switches import Switch, Switches
+from tandem.service.bundles.readiness import Absent, Readiness
 from tandem.service.engine import Draining, Engine, alias_of
-from tandem.service.errors import ModelInUse, ModelNotFound, ModelRefused
+from tandem.service.errors import ModelNotFound
 from tandem.service.settings import Settings
 
 T = TypeVar("T")
@@ -39,35 +41,17 @@ _PATH = re.compile(r"(?<![\w.@-])(?:[A-Za-z]:)?(?:[\\/][^\s\\/:;,'\"]+)+")
 _SPARE = 5.0  # seconds for what ends after a request's deadline
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """A bundle that is not served, and why: it is being loaded, or could not be."""
-
-    name: str
-    state: Literal["loading", "failed"]
-    reason: str = ""
-
-
 class ModelManager:
     """The bundles of the configured folders, of which the engine has some. Lives in one event loop."""
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, readiness: Readiness, settings: Settings) -> None:
         """Raises ConfigError where the record of earlier switches is damaged."""
         self._engine, self._settings = engine, settings
         self._switches = Switches(settings.data)
         self._configured = {alias_of(name): name for name in settings.versions}
-        self._absent: dict[str, Absent] = {}
+        self._absent = readiness.absent
         self._changing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
-
-    @property
-    def absent(self) -> list[Absent]:
-        """Bundles that are being loaded, and that could not be."""
-        return list(self._absent.values())
-
-    def note(self, absent: Absent) -> None:
-        """Show a bundle that others bring as one that is being loaded, or could not be; loading it ends that."""
-        self._absent[absent.name] = absent
 
     async def load(self, name: str, *, switch: bool = True) -> str:
         """Load a bundle, and let its alias stand for it. What is loaded already is not loaded again.
@@ -204,6 +188,8 @@ class ModelManager:
             del self._absent[name]
             raise
         del self._absent[name]
+        if self._engine.dispatcher.draining:  # by now
+            raise Draining
         add_loaded(self._engine, loaded)
         return name
 

@@ -7,6 +7,7 @@ delete it to start with what the settings say.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,3 +86,8 @@ class Switches:
         with unfinished.open("w", encoding="utf-8") as file:
             json.dump({alias: to_mapping(switch) for alias, switch in self._switches.items()}, file, indent=1)
         complete_file(unfinished, self._path)
+
+
+def kept_switches(folder: Path | None) -> Callable[[str, str], str]:
+    """What aliases were switched to, as :meth:`Switches.current`. Raises ConfigError where the record is damaged."""
+    return Switches(folder).current

@@ -10,7 +10,7 @@ import os
 import shutil
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,19 +22,21 @@ import pytest
 from fastapi import FastAPI
 from structlog.testing import capture_logs
 
+from tandem.extras.changing.manager import ModelManager
+from tandem.extras.changing.switches import Switches
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
-from tandem.models.vocabulary import train_sentencepiece
 from tandem.service.app import create_app
 from tandem.service.bundles.catalog import Models
-from tandem.service.bundles.loading import at_start, list_bundles, newest
-from tandem.service.bundles.switches import Switches
+from tandem.service.bundles.loading import at_start, list_bundles
 from tandem.service.engine import Engine
 from tandem.service.http.dependencies import Parts
 from tandem.service.settings import Settings
-from tests.service import support
-from tests.service.support import LINES, PATIENCE, CopyGraphs, assert_error, copying, running
+from tests.conftest import anyio_backend
+from tests.service.bundles.test_versions import Writer, configured, manager, settings, versions
+from tests.service.support import PATIENCE, CopyGraphs, assert_error, copying, running
 
+__all__ = ["anyio_backend", "configured", "manager", "versions"]
 pytestmark = pytest.mark.anyio
 ADMIN = {"Authorization": "Bearer " + "a" * 20}
 
@@ -61,35 +63,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     opened.delay.set()
     monkeypatch.setattr("tandem.service.bundles.loading.open_graphs", opened.open)
     return opened
-
-
-Writer = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def versions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Three versions of a model; each numbers its tokens differently, so that mixing two would garble a text."""
-    made = {}
-    original = support.tiny_vocabulary
-    for number in (1, 2, 10):
-        vocabulary = train_sentencepiece(LINES * 4, size=330 + number, languages=("de", "en"), seed=1)
-        support.tiny_vocabulary = lambda vocabulary=vocabulary: vocabulary  # type: ignore[misc]
-        folder = tmp_path_factory.mktemp("versions")
-        made[f"de-en@{number}"] = support.tiny_bundle(folder).path
-    support.tiny_vocabulary = original
-    return made
-
-
-@pytest.fixture
-def manager(versions: dict[str, Path], tmp_path: Path) -> Writer:
-    """Puts versions onto the configured folder, under their own or another name."""
-
-    def put(name: str, folder: str = "") -> Path:
-        target = tmp_path / "bundles" / (folder or name)
-        shutil.copytree(versions[name], target)
-        return target
-
-    return put
 
 
 @dataclass
@@ -125,16 +98,6 @@ class Serving:
         async with asyncio.timeout(PATIENCE):
             while await self.states() != expected:
                 await asyncio.sleep(0.005)
-
-
-@pytest.fixture
-def configured(tmp_path: Path) -> Settings:
-    return settings(tmp_path)
-
-
-def settings(folder: Path, **fields: Any) -> Settings:
-    fixed: dict[str, Any] = {"bundles": (folder / "bundles",), "admin_key": "a" * 20, "workers": 1}
-    return Settings(**fixed, shutdown_timeout=5, **fields)
 
 
 @asynccontextmanager
@@ -431,7 +394,7 @@ async def test_a_version_whose_folder_has_changed_is_not_mixed_up(
 async def test_a_load_ends_though_its_client_leaves(service: Serving, manager: Writer, opened: Opened) -> None:
     manager("de-en@2")
     opened.delay.clear()
-    loading = asyncio.ensure_future(service.parts.models.load("de-en@2"))
+    loading = asyncio.ensure_future(service.parts.resource(ModelManager).load("de-en@2"))
     await service.state_becomes({"de-en@1": "ready current", "de-en@2": "loading"})
     loading.cancel()
     opened.delay.set()
@@ -493,23 +456,12 @@ async def test_nothing_is_lost_while_versions_are_switched(
     assert failed == 0
 
 
-def test_the_newest_version_is_found_number_by_number() -> None:
-    assert newest(["de-en", "de-en@1"]) == "de-en@1"
-    assert newest(["de-en@2", "de-en@10", "de-en@9"]) == "de-en@10"
-    assert newest(["de-en@2026-01-31", "de-en@2025-12-31"]) == "de-en@2026-01-31"
-    assert newest(["de-en@1.10", "de-en@1.9.9", "de-en@1.10.1"]) == "de-en@1.10.1"
-
-
-def test_folders_and_manifests_must_agree(manager: Writer, configured: Settings) -> None:
-    manager("de-en@1", "fr-en@1")
-    with pytest.raises(ConfigError, match="its folder must be named de-en@VERSION"):
-        at_start(list_bundles(configured.bundles), configured)
-
-
-def test_a_configured_version_must_be_there(manager: Writer, tmp_path: Path) -> None:
-    manager("de-en@1")
-    with pytest.raises(ConfigError, match="versions names 'de-en@2', but there is no such bundle; there are de-en@1"):
-        at_start(list_bundles([tmp_path / "bundles"]), settings(tmp_path, versions=("de-en@2",)))
-    for wrong in ("de-en", "de-en@1,de-en@2", "../de-en@1"):
-        with pytest.raises(ValueError, match=r"with a version|named once"):
-            settings(tmp_path, versions=wrong)
+def test_the_document_says_that_changes_take_an_admin_key_alone(configured: Settings) -> None:
+    paths = create_app(configured).openapi()["paths"]
+    for path, method in (
+        ("/models/{name}", "post"),
+        ("/models/{name}", "delete"),
+        ("/models/{alias}/rollback", "post"),
+    ):
+        assert paths[path][method]["security"] == [{"bearer": []}]
+    assert {"400", "422"} & paths["/models/{name}"]["post"]["responses"].keys()
