@@ -166,17 +166,7 @@ def train(
         console.print(note, highlight=False, soft_wrap=True)
     if Run(folder).newest is not None and not options.resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
-    how = Launch(
-        options.resume,
-        options.start,
-        options.scratch,
-        options.threads,
-        options.device.value,
-        tuple(options.track or ()),
-        options.rewriters,
-        means or Means(),
-    )
-    trainer = train_recipe(recipe, experiment, folder, how)
+    trainer = train_recipe(recipe, experiment, folder, options, means or Means())
     _say(trainer.processes, f"{_ending(trainer)}: {folder}")
 
 
@@ -197,49 +187,25 @@ class Means:
     cores: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How a run is trained.
-
-    Attributes:
-        resume: go on from the newest checkpoint, where there is one.
-        start: the bundle to begin from beside the recipe's.
-        scratch: random weights are asked for.
-        threads: of one computation; 0 = as the library chooses.
-        device: "cpu" or "cuda".
-        track: names of trackers.
-        rewriters: processes of this machine that rewrite text ahead; None = as many as suit the device.
-        means: what there is besides torch.
-    """
-
-    resume: bool = False
-    start: Path | None = None
-    scratch: bool = False
-    threads: int = 0
-    device: str = "cpu"
-    track: tuple[str, ...] = ()
-    rewriters: int | None = None
-    means: Means = Means()
-
-
-def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
+def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: TrainOptions, means: Means) -> Trainer:
     """Train a run to its end, or until it is interrupted, and say on the terminal how it goes.
 
     Args:
         recipe: with what is set.
         experiment: what is set, which the run's folder keeps.
         folder: of the run.
-        how: the rest.
+        how: what else was asked for; recipe, folder and the last update are those above.
+        means: what there is besides torch.
 
     Raises:
         TandemError: what was given does not fit together, or training diverged.
     """
     begun = chosen_start(recipe.start, how.start)
-    makers = tracker_makers(how.track)
+    makers = tracker_makers(how.track or ())
     keep_freed_memory()
-    if how.device == "cuda" and not torch.cuda.is_available():
+    if how.device is Device.cuda and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    with flushed_denormals(), joined(how.device) as processes, ExitStack() as stack:
+    with flushed_denormals(), joined(how.device.value) as processes, ExitStack() as stack:
         if how.threads:
             torch.set_num_threads(how.threads)
         if processes.first:
@@ -250,7 +216,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
             trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
             PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
-        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how)
+        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how.rewriters, means)
         _say_precision(trainer)
         _say(processes, header(trainer))
         resumed = how.resume and trainer.resume()
@@ -300,7 +266,8 @@ def _trainer(
     folder: Path,
     processes: Processes,
     reporter: Reporter,
-    how: Launch,
+    rewriters: int | None,
+    means: Means,
 ) -> Trainer:
     validates = recipe.training.validation_sentences and processes.first
     return Trainer(
@@ -309,19 +276,19 @@ def _trainer(
         folder,
         processes=processes,
         reporter=reporter,
-        validator=TextValidator(recipe, data, how.means.search) if validates else None,
-        rewriting=_rewriting(recipe, data, processes, how) if recipe.data.rewrites else None,
-        select=how.means.selection,
+        validator=TextValidator(recipe, data, means.search) if validates else None,
+        rewriting=_rewriting(recipe, data, processes, rewriters, means) if recipe.data.rewrites else None,
+        select=means.selection,
     )
 
 
-def _rewriting(recipe: Recipe, data: Path, processes: Processes, how: Launch) -> TextRewriting:
-    if how.means.augmentation is None:
+def _rewriting(recipe: Recipe, data: Path, processes: Processes, rewriters: int | None, means: Means) -> TextRewriting:
+    if means.augmentation is None:
         raise ConfigError(
             "data: bpe_dropout, noise and augmentation need the extra 'augmentation': its folder, extras/augmentation,"
             " is not there; bring it back, or leave them out of the recipe"
         )
-    return how.means.augmentation(recipe, data, how.rewriters, how.means.cores, processes)
+    return means.augmentation(recipe, data, rewriters, means.cores, processes)
 
 
 def _say(processes: Processes, line: str) -> None:
