@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -18,7 +17,7 @@ from typer.main import get_group
 
 from tandem.models.command import installed_version, with_options
 from tandem.models.errors import FULL, ConfigError, OptionError, TandemError
-from tandem.service.ports import extras, load
+from tandem.service.ports import extras, load, of_all
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
@@ -43,7 +42,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serv
 @cache
 def commands() -> Mapping[str, tuple[str, str]]:
     """All commands, those of extras behind the core's own."""
-    return reduce(or_, (extra.commands for extra in extras()), _OWN)
+    return _OWN | of_all("commands")
 
 
 class Commands(TyperGroup):

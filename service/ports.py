@@ -30,7 +30,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from tandem.models.bundle import StageReader
@@ -46,6 +46,8 @@ class Extra:
         name: its folder's, or its entry point's.
         commands: of `tandem`, by name: where they are, and their lines in the list.
         measurements: of `tandem bench`, by name: where the record of their options is, and their module.
+        needs: of those of its commands and measurements that need other extras, by name, these: where one is missing
+            the command or measurement is not there.
         packages: those that its commands need, by the extra of the distribution that brings them.
         stages: makers of text stages, by the names that bundles ask for them with.
         readers: of those stages that read a file of the bundle, by the same names.
@@ -67,6 +69,7 @@ class Extra:
     name: str
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
@@ -88,6 +91,17 @@ def extras() -> tuple[Extra, ...]:
     """All there are: those of the folder by name, and then those of other distributions."""
     own = tuple(import_module(port).EXTRA for port in _ports())
     return own + tuple(point.load() for point in sorted(entry_points(group=_GROUP), key=lambda point: point.name))
+
+
+def of_all(kind: Literal["commands", "measurements"]) -> dict[str, tuple[str, str]]:
+    """The commands or measurements of all extras, by name, but for those whose needs are not met."""
+    there = {extra.name for extra in extras()}
+    return {
+        name: place
+        for extra in extras()
+        for name, place in getattr(extra, kind).items()
+        if there.issuperset(extra.needs.get(name, ()))
+    }
 
 
 def load(place: str) -> Any:

@@ -180,6 +180,7 @@ def test_the_commands_are_listed_where_an_extra_is_deleted(extra: str, tmp_path:
     done = subprocess.run([sys.executable, "-I", "-c", program, "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     gone = {name for one in extras() if one.name == extra for name in one.commands}
+    gone |= {name for one in extras() for name, needed in one.needs.items() if extra in needed}
     listed = set(re.findall(r"^\W+([a-z]+) {2,}", done.stdout, re.M))
     assert {"prepare", "train", "export", "serve"} <= listed and not listed & gone
 

@@ -18,5 +18,6 @@ EXTRA = Extra(
         ),
         "robustness": ("tandem.extras.bulk.robustness:robustness", "Show what a bundle makes of untidy text"),
     },
+    needs={"robustness": ("augmentation",)},
     packages={"[ray]": ("ray",)},
 )

@@ -20,6 +20,7 @@ EXTRA = Extra(
             "Upload a bundle to Hugging Face, from where `tandem pull` brings it",
         ),
     },
+    needs={"convert": ("fetching",), "publish": ("fetching",)},
     packages={"[hf]": ("huggingface_hub",)},
     sources={
         "firefox": "tandem.extras.importing.sources.firefox:FIREFOX",
