@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -242,11 +243,15 @@ def listening(host: str) -> Any:
     return [Stub()]
 
 
-def test_a_lifespan_that_fails_is_one_line_too(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lifespan_that_fails_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def damaged(parts: object) -> AsyncIterator[None]:
+        raise ConfigError("models.json cannot be read")
+        yield
+
     monkeypatch.setattr("tandem.service.server.build_engine", lambda settings: _engine())
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "models.json").write_text("{", encoding="utf-8")
-    status, _, err = run("serve", "--port", "0", "--data", str(tmp_path / "data"))
+    monkeypatch.setattr("tandem.service.app._openers", lambda: [damaged])
+    status, _, err = run("serve", "--port", "0")
     assert status == 2
     assert "models.json cannot be read" in err and "Traceback" not in err
 
