@@ -9,10 +9,9 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from structlog.testing import capture_logs
@@ -244,10 +243,8 @@ def listening(host: str) -> Any:
 
 
 def test_a_lifespan_that_fails_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    @asynccontextmanager
-    async def damaged(parts: object) -> AsyncIterator[None]:
+    def damaged(parts: object) -> NoReturn:
         raise ConfigError("models.json cannot be read")
-        yield
 
     monkeypatch.setattr("tandem.service.server.build_engine", lambda settings: _engine())
     monkeypatch.setattr("tandem.service.app._openers", lambda: [damaged])
