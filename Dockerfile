@@ -76,6 +76,9 @@ COPY tandem /opt/loadtest/app/tandem
 COPY models /opt/loadtest/app/models
 COPY service /opt/loadtest/app/service
 COPY deploy /opt/loadtest/app/deploy
+COPY extras/__init__.py /opt/loadtest/app/extras/
+COPY extras/loadtest /opt/loadtest/app/extras/loadtest
+COPY extras/shared /opt/loadtest/app/extras/shared
 ENV PATH=/opt/loadtest/bin:$PATH \
     PYTHONPATH=/opt/loadtest/app
 USER 10001:10001

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -18,30 +17,19 @@ from typer.main import get_group
 
 from tandem.models.command import installed_version, with_options
 from tandem.models.errors import FULL, ConfigError, OptionError, TandemError
-from tandem.service.ports import extras, load
+from tandem.service.ports import extras, load, of_all
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
     "prepare": ("tandem.training.loop.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("tandem.training.export.exporting:export", "Make a bundle of a run"),
-    "verify": ("tandem.deploy.verify:verify", "Prove a bundle"),
-    "ensemble": ("tandem.training.export.ensemble:ensemble", "Make one bundle of several"),
-    "shortlist": ("tandem.training.export.exporting:shortlist", "Give a bundle a lexical shortlist"),
-    "describe": ("tandem.training.describe:describe", "Show architecture, configuration and parameter counts"),
     "native": ("tandem.models.native.building:native", "Build the operators that decode faster on the CPU"),
-    "evaluate": ("tandem.deploy.evaluation.evaluation:evaluate", "Decode a test set and score it"),
-    "calibrate": (
-        "tandem.deploy.evaluation.calibration:calibrate",
-        "Learn how sure a bundle is of its sentences and words",
-    ),
-    "curve": ("tandem.training.loop.curve:curve", "Print how a run learnt, as Markdown"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
     "config": (
         "tandem.service.commands:config",
         "Show the settings as `tandem serve` would have them with the same flags",
     ),
-    "loadtest": ("tandem.deploy.loadtest.command:loadtest", "Find out what load a service bears"),
 }
 
 _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings
@@ -49,14 +37,13 @@ _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serv
         *("jinja2", "matplotlib", "onnx", "onnxscript", "rjieba", "rouge_score", "sacrebleu"),
         *("sacremoses", "tensorboard", "tomlkit", "torch", "yaml"),
     ),
-    "[loadtest]": ("aiohttp",),
 }
 
 
 @cache
 def commands() -> Mapping[str, tuple[str, str]]:
     """All commands, those of extras behind the core's own."""
-    return reduce(or_, (extra.commands for extra in extras()), _OWN)
+    return _OWN | of_all("commands")
 
 
 class Commands(TyperGroup):
@@ -119,8 +106,7 @@ def main() -> None:
     except TandemError as error:
         _fail(str(error), 2 if isinstance(error, ConfigError | OptionError) else 1)
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        _fail(f"this command needs the package {package!r}: install tandem with its extra {extra_of(package)}", 1)
+        _fail(f"this command needs {_missing(error.name or '')}", 1)
     except OSError as error:
         if error.filename is None and error.errno not in FULL:  # of the network or the system, not of a path
             raise
@@ -129,6 +115,14 @@ def main() -> None:
         _fail(f"{where}{error.strerror}{remedy}", 1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _missing(module: str) -> str:
+    """What there is to do where a module is not found: an extra's folder was deleted, or a package is not installed."""
+    package, *within = module.split(".")
+    if package == "tandem" and within[:1] == ["extras"] and len(within) > 1:
+        return f"the extra {within[1]!r}: its folder, extras/{within[1]}, is not there; bring it back"
+    return f"the package {package!r}: install tandem with its extra {extra_of(package)}"
 
 
 def extra_of(package: str) -> str:

@@ -1,11 +1,12 @@
-"""`tandem train`: it stands in deploy, since what validates on a GPU and what counts cores is the service's."""
+"""`tandem train`: it stands in deploy, since only it knows the service and the extras."""
 
 from __future__ import annotations
 
+from tandem.service.ports import extras, load
 from tandem.service.runtimes.torch import device_search
 from tandem.service.telemetry.cgroups import usable_cores
 from tandem.training.experiment import ExperimentOptions
-from tandem.training.loop.commands import TrainOptions
+from tandem.training.loop.commands import Means, TrainOptions
 from tandem.training.loop.commands import train as train_prepared
 
 
@@ -17,4 +18,11 @@ def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions(
 
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
-    train_prepared(options, changes, device_search("cuda"), usable_cores())
+    train_prepared(options, changes, means())
+
+
+def means() -> Means:
+    """What trainings have here besides torch."""
+    augmentation = next((load(extra.augmentation) for extra in extras() if extra.augmentation), None)
+    selection = next((load(extra.selection) for extra in extras() if extra.selection), None)
+    return Means(device_search("cuda"), augmentation, selection, usable_cores())

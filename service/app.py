@@ -17,23 +17,18 @@ from starlette.middleware.cors import CORSMiddleware
 from tandem.models.command import installed_version
 from tandem.models.errors import ConfigError
 from tandem.service.bundles.loading import build_engine
-from tandem.service.bundles.manager import ModelManager
 from tandem.service.bundles.readiness import Readiness
 from tandem.service.callers import Accounts, OpenAccess
 from tandem.service.engine import Engine
 from tandem.service.http import openapi
-from tandem.service.http.connections import ConnectionLimit
 from tandem.service.http.dependencies import AccountsOpener, Opener, Parts
 from tandem.service.http.dialects import libretranslate
+from tandem.service.http.edges import ConnectionLimit, CrossSiteCheck, HostCheck, RequestPath, SecurityHeaders
 from tandem.service.http.error_replies import invalid_parameters
-from tandem.service.http.headers import SecurityHeaders
-from tandem.service.http.hosts import CrossSiteCheck, HostCheck
 from tandem.service.http.intake import JsonBounds
 from tandem.service.http.middleware import LoadShedding, RequestBody, RequestContext, error_response
-from tandem.service.http.parts import http_parts
-from tandem.service.http.paths import RequestPath
+from tandem.service.http.parts import NO_TELEMETRY, OpenTracing, Tracing, http_parts
 from tandem.service.http.routes import models, operations, page, served_languages, text_routes
-from tandem.service.http.trace_context import OFF, TraceContext, open_tracing
 from tandem.service.ports import extras, load
 from tandem.service.settings import Settings
 from tandem.service.telemetry.metrics import TEXT_ROUTES, Metrics
@@ -66,7 +61,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     """
     brought = http_parts()
     decoding = (*TEXT_ROUTES, *(path for part in brought for path in part.decoding))
-    metrics, tracing = Metrics(installed_version(), decoding), open_tracing(settings)
+    metrics, tracing = Metrics(installed_version(), decoding), _tracing(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -88,7 +83,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
         ],
         openapi_url=None,  # the document has a route of ours
         redirect_slashes=False,  # no path that routes see ends in one
-        telemetry=tracing.telemetry if tracing else OFF,
+        telemetry=tracing.telemetry if tracing else NO_TELEMETRY,
     )
     app.add_exception_handler(HTTPException, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid)
@@ -117,7 +112,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> FastAPI:
     app.add_middleware(RequestPath)
     app.add_middleware(SecurityHeaders)  # outermost but for tracing
     if tracing:
-        app.add_middleware(TraceContext, tracing=tracing)
+        app.add_middleware(tracing.around)
     openapi.install(app, settings)
     return app
 
@@ -141,7 +136,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
             yield parts
         finally:
             engine.dispatcher.close()
-            await parts.models.close()
             finished = await asyncio.to_thread(engine.stop, settings.shutdown_timeout)
             await brought.aclose()
             parts.texts.close()
@@ -155,7 +149,6 @@ async def _running(settings: Settings, given: Engine | None, metrics: Metrics) -
 async def _parts(settings: Settings, engine: Engine, metrics: Metrics, accounts: Accounts) -> Parts:
     text_service = TextService(engine, settings)
     access, glossaries, memory = accounts.access, accounts.glossaries, accounts.memory
-    manager = await asyncio.to_thread(ModelManager, engine, settings)
     return Parts(
         engine,
         text_service,
@@ -165,7 +158,6 @@ async def _parts(settings: Settings, engine: Engine, metrics: Metrics, accounts:
         glossaries,
         memory,
         access,
-        manager,
         {type(one): one for one in (access, glossaries, memory)},
     )
 
@@ -182,6 +174,12 @@ async def _accounts(settings: Settings, metrics: Metrics) -> AsyncIterator[Accou
     opener: AccountsOpener = load(places[0])
     async with opener(settings, metrics) as accounts:
         yield accounts
+
+
+def _tracing(settings: Settings) -> Tracing | None:
+    """Of an extra, where the settings ask for it. Raises ConfigError where its packages are not installed."""
+    openers: Iterator[OpenTracing] = (load(extra.tracing) for extra in extras() if extra.tracing is not None)
+    return next((tracing for opener in openers if (tracing := opener(settings)) is not None), None)
 
 
 def _openers() -> Iterator[Opener]:

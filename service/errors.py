@@ -5,9 +5,10 @@
     │   ├── InvalidOption      a field breaks a bound
     │   ├── TooLarge           over a limit of size
     │   ├── LanguageNotServed, PairNotServed, ModelNotFound
-    │   ├── ModelInUse, ModelRefused      a change of what is loaded
     │   ├── KeyMissing, KeyInvalid, AdminRequired
     │   └── GlossaryNotFound
+    ├── StorageError           what is kept cannot be read or written now
+    │   └── StorageFull
     ├── OptionError            of a search option (``models.errors``)
     └── Overloaded, Draining, DeadlinePassed, DecodingFailed, ...      (``service.engine.failures``)
 
@@ -17,9 +18,12 @@ HTTP contract gives them (``q``, ``others.fr``, ``protect.0``): the only ones th
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
-from tandem.models.errors import TandemError
+from tandem.models.errors import FULL, TandemError
+
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)  # for the database, for the index of its log
 
 
 class ServiceError(TandemError):
@@ -69,17 +73,6 @@ class ModelNotFound(ServiceError):
     """No loaded bundle has that name or does that task."""
 
 
-class ModelInUse(ServiceError):
-    """The loaded bundles do not allow that change now."""
-
-
-class ModelRefused(ServiceError):
-    """A bundle could not be loaded; what was served before still is."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"{name} was not loaded, and nothing has changed: {reason}", {"model": name, "reason": reason})
-
-
 class KeyMissing(ServiceError):
     """A key is asked for, and there is none."""
 
@@ -102,3 +95,19 @@ class AdminRequired(ServiceError):
 
 class GlossaryNotFound(ServiceError):
     """The caller has stored no such glossary, or it has no dictionary for that language pair."""
+
+
+class StorageError(TandemError):
+    """What is kept cannot be read or written now: locked for too long, damaged, closed. No path in its message."""
+
+    @classmethod
+    def of(cls, what: str, error: Exception) -> StorageError:
+        """Of what cannot be done, and the error that says why; a StorageFull where there is no room."""
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        if getattr(error, "errno", None) in FULL or getattr(error, "sqlite_errorcode", None) in _NO_ROOM:
+            return StorageFull(f"{what} ({why}); make room on its disk")
+        return cls(f"{what} ({why})")
+
+
+class StorageFull(StorageError):
+    """There is no room on the disk."""

@@ -11,8 +11,12 @@ types of what stands there are the core's, beside their use:
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.parts``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
+    versions    function                versions that aliases were switched to (``service.bundles.loading``)
+    tracing     ``OpenTracing``         traces of requests (``service.http.parts``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
-    sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``service.sources``)
+    sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
+    augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
+    selection   ``OpenSelection``       words of the output layer while training (``training.loop.objective``)
     formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
@@ -26,7 +30,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from tandem.models.bundle import StageReader
@@ -42,15 +46,22 @@ class Extra:
         name: its folder's, or its entry point's.
         commands: of `tandem`, by name: where they are, and their lines in the list.
         measurements: of `tandem bench`, by name: where the record of their options is, and their module.
+        needs: of those of its commands and measurements that need other extras, by name, these: where one is missing
+            the command or measurement is not there.
         packages: those that its commands need, by the extra of the distribution that brings them.
         stages: makers of text stages, by the names that bundles ask for them with.
         readers: of those stages that read a file of the bundle, by the same names.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         sources: of public models, by the scheme that their names begin with.
+        augmentation: opener of what rewrites training pairs; None = it does not.
+        selection: maker of selections of words; None = it makes none.
         formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
         settings: its record of settings; None = it has none.
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
         resources: openers, in the order in which they open; those that close last are the first.
+        tracing: opener of traces; None = it brings none.
+        versions: of the data folder which version each alias was switched to, given the configured one; None = it keeps
+            none.
         http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
             these is missing, that part is not there.
     """
@@ -58,15 +69,20 @@ class Extra:
     name: str
     commands: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    augmentation: str | None = None
+    selection: str | None = None
     formats: str | None = None
     settings: str | None = None
     accounts: str | None = None
     resources: tuple[str, ...] = ()
+    tracing: str | None = None
+    versions: str | None = None
     http: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -75,6 +91,17 @@ def extras() -> tuple[Extra, ...]:
     """All there are: those of the folder by name, and then those of other distributions."""
     own = tuple(import_module(port).EXTRA for port in _ports())
     return own + tuple(point.load() for point in sorted(entry_points(group=_GROUP), key=lambda point: point.name))
+
+
+def of_all(kind: Literal["commands", "measurements"]) -> dict[str, tuple[str, str]]:
+    """The commands or measurements of all extras, by name, but for those whose needs are not met."""
+    there = {extra.name for extra in extras()}
+    return {
+        name: place
+        for extra in extras()
+        for name, place in getattr(extra, kind).items()
+        if there.issuperset(extra.needs.get(name, ()))
+    }
 
 
 def load(place: str) -> Any:

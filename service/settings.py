@@ -261,12 +261,6 @@ class CoreSettings(BaseSettings):
     probe_interval: float = Field(
         default=10.0, ge=0, le=3600, description="Seconds for which a decoded sentence proves a model ready."
     )
-    traces_endpoint: str | None = Field(
-        default=None,
-        pattern=r"^https?://",
-        description="OpenTelemetry collector that gets traces over OTLP/HTTP, such as http://localhost:4318; needs the"
-        " extra [telemetry]; none = OTEL_EXPORTER_OTLP_ENDPOINT, or no traces.",
-    )
     log_format: Literal["json", "text"] = Field(default="json", description="Log lines as JSON, or for people.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least level logged.")
 

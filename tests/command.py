@@ -9,7 +9,12 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 from typer.testing import CliRunner
 
-from tandem.deploy.cli import app, main
+from tandem.deploy.cli import app, commands, main
+
+
+def needs(command: str) -> pytest.MarkDecorator:
+    """Of a test of the core that calls an extra's command: it is skipped where that is deleted."""
+    return pytest.mark.skipif(command not in commands(), reason=f"no extra brings `tandem {command}`")
 
 
 def succeeds(*arguments: object) -> str:

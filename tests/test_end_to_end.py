@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tandem.deploy.cli import app
+from tests.command import needs
 from tests.determinism import one_thread, seeded
 from tests.training.toy import without_graphs
 
@@ -130,12 +131,14 @@ def server(bundle: Path, runtime: str) -> Iterator[str]:
     assert process.returncode == 0, "SIGTERM must end the server cleanly"
 
 
+@needs("describe")
 def test_describe_tells_the_size(bundle: Path) -> None:
     described = json.loads(tandem(bundle.parent, "describe", "copy", "--json"))
     parameters = described["parameters"]
     assert parameters.pop("total") == sum(parameters.values())
 
 
+@needs("evaluate")
 def test_evaluate_scores_the_test_set(bundle: Path, runtime: str) -> None:
     folder = bundle.parent.parent
     arguments = ("--source", "test.de", "--references", "test.en", "--runtime", runtime, "--json")
@@ -145,6 +148,7 @@ def test_evaluate_scores_the_test_set(bundle: Path, runtime: str) -> None:
     assert bleu > 90
 
 
+@needs("verify")
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["onnx"], indirect=True)
 def test_verify_proves_the_bundle(bundle: Path) -> None:

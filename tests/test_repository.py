@@ -181,6 +181,7 @@ def test_the_commands_are_listed_where_an_extra_is_deleted(extra: str, tmp_path:
     done = subprocess.run([sys.executable, "-I", "-c", program, "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     gone = {name for one in extras() if one.name == extra for name in one.commands}
+    gone |= {name for one in extras() for name, needed in one.needs.items() if extra in needed}
     listed = set(re.findall(r"^\W+([a-z]+) {2,}", done.stdout, re.M))
     assert {"prepare", "train", "export", "serve"} <= listed and not listed & gone
 
@@ -213,7 +214,7 @@ def test_nothing_is_unpickled() -> None:
 
 
 def test_search_export_and_service_name_no_architecture() -> None:
-    """What they need to know stands in records, specs and manifests; an ensemble alone is put together by name."""
+    """What they need to know stands in records, specs and manifests."""
     names = {*ARCHITECTURES, *(cls.__name__ for pair in ARCHITECTURES.values() for cls in pair)}
     word = re.compile(rf"\b({'|'.join(names)})\b")
     folders = [ROOT / "models" / "search", ROOT / "training" / "export", ROOT / "service"]
@@ -221,7 +222,6 @@ def test_search_export_and_service_name_no_architecture() -> None:
         f"{path.relative_to(ROOT)}:{number} {line.strip()}"
         for folder in folders
         for path in sorted(folder.rglob("*.py"))
-        if path.name != "ensemble.py"
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if word.search(line)
     ]
@@ -264,7 +264,7 @@ def locked(name: str) -> dict[str, Requirement]:
         ("training", declared("train")),
         ("service", declared("http", "telemetry", "serve") | {"torch"}),
         ("deploy", declared("http", "serve", "train", "loadtest", "ray", "dev")),
-        ("extras", declared("http", "hf", "mcp", "serve", "train", "bench", "loadtest", "ray", "dev")),
+        ("extras", declared("http", "hf", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
         ("tests", declared("http", "mcp", "telemetry", "serve", "train", "bench", "loadtest", "ray", "dev")),
     ],
 )

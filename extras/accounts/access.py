@@ -16,10 +16,10 @@ from tandem.extras.accounts import counters, keys
 from tandem.extras.accounts.keys import PREFIX, CallerLimits, KeyStore
 from tandem.extras.accounts.meter import Meter
 from tandem.extras.accounts.settings import AccountSettings
+from tandem.extras.shared.database import Database
 from tandem.models.errors import ConfigError
 from tandem.service.callers import ANONYMOUS, AdminKey, Caller, QuotaUsage, Receipt
-from tandem.service.database import Database, StorageError
-from tandem.service.errors import AdminRequired, KeyInvalid, KeyMissing
+from tandem.service.errors import AdminRequired, KeyInvalid, KeyMissing, StorageError
 from tandem.service.settings import Settings
 
 P = ParamSpec("P")

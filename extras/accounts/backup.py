@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+from tandem.extras.shared.database import copy_database
 from tandem.models.errors import ConfigError
 from tandem.service.configuration import DataFolder, data_flag, read_configuration
-from tandem.service.database import StorageError, copy_database
+from tandem.service.errors import StorageError
 
 _OF_DATABASES = ("*.db-wal", "*.db-shm", "*.db-journal", ".*.part")
 

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 from limits.errors import ConfigurationError
 from limits.storage import SlidingWindowCounterSupport, Storage, storage_from_string
 
+from tandem.extras.shared.database import Database
 from tandem.models.errors import ConfigError
-from tandem.service.database import Database, StorageError
+from tandem.service.errors import StorageError
 
 MIGRATIONS = (
     "CREATE TABLE counters (key TEXT PRIMARY KEY, value INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from tandem.extras.accounts.errors import GlossaryLimit
 from tandem.extras.accounts.settings import AccountSettings
-from tandem.service.database import Database
+from tandem.extras.shared.database import Database
 from tandem.service.errors import GlossaryNotFound, InvalidOption
 from tandem.service.settings import Settings
 from tandem.service.text.glossary import MAX_STORED_GLOSSARY, MAX_TERM, Glossary

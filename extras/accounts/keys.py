@@ -20,8 +20,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tandem.extras.shared.database import Database
 from tandem.models.errors import ConfigError
-from tandem.service.database import Database
 
 MIGRATIONS = (
     """

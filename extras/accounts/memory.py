@@ -18,9 +18,9 @@ import structlog
 
 from tandem.extras.accounts.errors import MemoryEntryNotFound, MemoryLimit
 from tandem.extras.accounts.settings import AccountSettings
+from tandem.extras.shared.database import Database
 from tandem.models.text import as_read, normalise
-from tandem.service.database import Database, StorageError
-from tandem.service.errors import InvalidOption, LanguageNotServed
+from tandem.service.errors import InvalidOption, LanguageNotServed, StorageError
 from tandem.service.settings import Settings
 from tandem.service.text.languages import NAMES, base_code, base_language, is_language_code, match_language
 from tandem.service.text.parallel import ParallelDocument

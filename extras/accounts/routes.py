@@ -19,8 +19,7 @@ from tandem.extras.accounts.settings import AccountSettings
 from tandem.models.command import installed_version
 from tandem.service.callers import ANONYMOUS, Caller
 from tandem.service.errors import InvalidOption, LanguageNotServed
-from tandem.service.http.credentials import caller_of
-from tandem.service.http.dependencies import Parts, PartsDep, fields_of
+from tandem.service.http.dependencies import Parts, PartsDep, caller_of, fields_of
 from tandem.service.http.error_replies import BadRequest, HttpError
 from tandem.service.http.openapi import error_responses, request_body
 from tandem.service.http.parts import BodyBounds

@@ -11,12 +11,12 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.outputs import check_file
 from tandem.extras.bulk.cluster import RayActors
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.pool import translate_rows
 from tandem.extras.bulk.run import Request, Stopped, Summary, translate_files
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.shared.outputs import check_file
 from tandem.models.command import BundleFolder, Without, Workers, console, report, say
 from tandem.models.errors import ConfigError
 

@@ -2,7 +2,7 @@
 sentences at once, and sentences of a hundred words.
 
 Every condition is translated and scored beside the untouched text, and every translation is looked at for the signs of
-a model that has lost the thread (:mod:`training.quality.symptoms`). The perturbations are those of ``[data.noise]``,
+a model that has lost the thread (:mod:`extras.bulk.symptoms`). The perturbations are those of ``[data.noise]``,
 with a seed of their own.
 """
 
@@ -15,10 +15,10 @@ from itertools import islice, pairwise
 
 import numpy as np
 
+from tandem.extras.augmentation.perturbations import lower_case, with_typos, without_punctuation
+from tandem.extras.bulk.symptoms import symptom
 from tandem.models.errors import CorpusError
-from tandem.training.data.perturbations import lower_case, with_typos, without_punctuation
 from tandem.training.quality.metrics import MeasuredScore, task_scores
-from tandem.training.quality.symptoms import symptom
 
 PLAIN = "as it is"
 LONG_WORDS = 100

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from tandem.deploy.runtime import RuntimeOptions, translates_text
+from tandem.extras.shared.runtime import RuntimeOptions, translates_text
 from tandem.models.bundle import Bundle
 from tandem.models.command import (
     LARGEST_BEAM,

@@ -17,8 +17,8 @@ from typing import TypeAlias, TypeVar
 from tandem.extras.bulk.lines import Line, LineResult
 from tandem.extras.bulk.sources import InputRow
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.shared.workers import serve_parent
 from tandem.models.errors import TandemError
-from tandem.models.workers import serve_parent
 
 LINES_OF_A_BLOCK = 256
 BYTES_OF_A_BLOCK = 64 << 10  # some seconds of work: what a sudden end may cost for each block that is being translated

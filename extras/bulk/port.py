@@ -11,12 +11,6 @@ EXTRA = Extra(
             "tandem.extras.bulk.command:translate",
             "Translate (or summarize) files of any size line by line, without a server",
         ),
-        "pull": ("tandem.extras.bulk.pull:pull", "Fetch a bundle from a server or a folder, pinned by its SHA-256"),
-        "models": (
-            "tandem.extras.bulk.offers:models",
-            "List the models that are here, and the public ones that `tandem pull` can bring",
-        ),
-        "bundles": ("tandem.extras.bulk.bundles:bundles", "Bundles of a server: list, check and remove them"),
         "distil": ("tandem.extras.bulk.synthesis:distil", "Have a teacher translate the training text"),
         "backtranslate": (
             "tandem.extras.bulk.synthesis:backtranslate",
@@ -24,5 +18,6 @@ EXTRA = Extra(
         ),
         "robustness": ("tandem.extras.bulk.robustness:robustness", "Show what a bundle makes of untidy text"),
     },
+    needs={"robustness": ("augmentation",)},
     packages={"[ray]": ("ray",)},
 )

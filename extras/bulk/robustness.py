@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.report import console, say, table
 from tandem.extras.bulk.conditions import ConditionResult, suite
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.shared.report import console, say, table
 from tandem.models.command import AsJson, BundleFolder, Limit, Without
 from tandem.models.errors import ConfigError
 from tandem.training.data.corpus import read_parallel

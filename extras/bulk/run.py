@@ -16,12 +16,12 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.runtime import check_count
 from tandem.extras.bulk.output import FileOutput, LineReport, StreamOutput, Tally
 from tandem.extras.bulk.pool import Done, RowTranslator, translate_rows
 from tandem.extras.bulk.progress import ProgressMeter
 from tandem.extras.bulk.sources import InputRow, Source, fingerprint, open_sources, read_rows
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.shared.runtime import check_count
 from tandem.models.bundle import MANIFEST, sha256
 from tandem.models.errors import ConfigError
 

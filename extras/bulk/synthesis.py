@@ -10,8 +10,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from tandem.deploy.outputs import check_folder
-from tandem.deploy.runtime import Opener
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.run import Request, Stopped, translate_files
 from tandem.extras.bulk.synthetic import (
@@ -24,6 +22,8 @@ from tandem.extras.bulk.synthetic import (
     write_provenance,
 )
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.shared.outputs import check_folder
+from tandem.extras.shared.runtime import Opener
 from tandem.models.bundle import Bundle
 from tandem.models.command import BundleFolder, Without, Workers, report
 from tandem.models.errors import ConfigError

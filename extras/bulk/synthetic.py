@@ -18,9 +18,9 @@ from typing import Annotated
 
 import typer
 
+from tandem.extras.bulk.symptoms import is_loop
 from tandem.models.config import to_mapping
 from tandem.training.data.corpus import CHUNK, clean_line, file_names, parallel_chunks
-from tandem.training.quality.symptoms import is_loop
 
 PROVENANCE = "synthetic.json"
 

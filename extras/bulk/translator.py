@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tandem.deploy.runtime import Opener, check_shortlist, directed
 from tandem.extras.bulk.lines import (
     Field,
     Line,
@@ -21,6 +20,7 @@ from tandem.extras.bulk.lines import (
 )
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.segments import SegmentTranslator
+from tandem.extras.shared.runtime import Opener, check_shortlist, directed
 from tandem.models.bundle import Bundle
 from tandem.models.translation.rendering import with_unknown_words
 from tandem.service.ports import stage_readers

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tandem.extras.changing.manager import ModelManager
 from tandem.extras.cluster.arguments import Arguments
 from tandem.extras.cluster.scaling import METRIC
 from tandem.models.config import load_dataclass
@@ -182,12 +183,12 @@ class Replica:
             count = self._parts.access.take_over(Path(wanted.keys))
             _log.info("keys_taken_over", count=count)
         for name in wanted.versions:
-            await self._parts.models.load(name)
+            await self._parts.resource(ModelManager).load(name)
         if not self._serving:  # nothing was decoded with what was loaded first, so nothing has to be kept for it
             named = {alias_of(name) for name in wanted.versions}
             for name in [one for one in self.engine.bundles if alias_of(one) in named - {one}]:
                 if name not in self.engine.aliases.values():
-                    await self._parts.models.unload(name)
+                    await self._parts.resource(ModelManager).unload(name)
 
 
 def serving(settings: Settings, engine: Engine) -> FastAPI:

@@ -23,8 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from tandem.models.command import installed_version
 from tandem.service.callers import Caller
-from tandem.service.http.credentials import caller_of, counted_caller, sender_of
-from tandem.service.http.dependencies import Parts, context_of, memory_of
+from tandem.service.http.dependencies import Parts, caller_of, context_of, counted_caller, memory_of, sender_of
 from tandem.service.http.error_replies import HttpError, invalid_fields, reply_for
 from tandem.service.http.parts import HttpPart
 from tandem.service.translation.requests import AUTO, SummarizeTask, TranslateTask

@@ -24,11 +24,12 @@ from tandem.extras.files.sandbox import Contents, Sandbox
 from tandem.extras.files.settings import FileSettings
 from tandem.extras.files.slices import Slice, read_slices, sample_of
 from tandem.extras.files.store import JobStore
+from tandem.extras.shared.database import Database
 from tandem.models.errors import ConfigError
 from tandem.models.folders import hold
 from tandem.service.callers import ANONYMOUS, Access, Caller, Memories, StoredGlossaries
-from tandem.service.database import Database, StorageError
 from tandem.service.engine import Draining, Engine
+from tandem.service.errors import StorageError
 from tandem.service.settings import Settings
 from tandem.service.translation.plans import guessed_route
 from tandem.service.translation.requests import Context, TranslateTask

@@ -21,8 +21,7 @@ from tandem.extras.files.uploads import FORM_BYTES, read_upload
 from tandem.service.api.replies import DetectedLanguage
 from tandem.service.callers import Access
 from tandem.service.engine import Draining
-from tandem.service.http.credentials import counted_caller
-from tandem.service.http.dependencies import PartsDep
+from tandem.service.http.dependencies import PartsDep, counted_caller
 from tandem.service.http.error_replies import HttpError
 from tandem.service.http.openapi import error_responses
 from tandem.service.http.parts import BodyBounds

@@ -18,8 +18,8 @@ from tandem.extras.files.sandbox import Sandbox
 from tandem.extras.files.slices import Slice
 from tandem.extras.files.store import JobStore
 from tandem.models.folders import complete_file
-from tandem.service.database import StorageError
 from tandem.service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
+from tandem.service.errors import StorageError
 
 _log = structlog.get_logger("tandem.files")
 _ATTEMPTS = 3  # at a slice that fails, not counting those that were refused for want of room

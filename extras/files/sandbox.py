@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from tandem.extras.files.bounds import Bounds, FileRefused
-from tandem.service.processes import python_process
+from tandem.extras.shared.processes import python_process
 
 _log = structlog.get_logger("tandem.files")
 _AT_ONCE = 2

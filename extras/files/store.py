@@ -22,8 +22,9 @@ from typing import Any
 from tandem.extras.files.disk import remove, whole
 from tandem.extras.files.records import OPEN, FileJob, Holdings
 from tandem.extras.files.slices import Slice, joined
+from tandem.extras.shared.database import Database
 from tandem.models.folders import sync_folder
-from tandem.service.database import Database, StorageError
+from tandem.service.errors import StorageError
 
 _COLUMNS = tuple(column.name for column in fields(FileJob))
 

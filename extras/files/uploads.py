@@ -21,7 +21,7 @@ from tandem.extras.files.disk import Upload
 from tandem.extras.files.formats import FORMATS
 from tandem.service.callers import Access, Caller
 from tandem.service.errors import KeyMissing
-from tandem.service.http.credentials import counted_caller, key_before_body
+from tandem.service.http.dependencies import counted_caller, key_before_body
 from tandem.service.http.error_replies import BadRequest, HttpError, InvalidFields, unsupported_media
 from tandem.service.http.intake import content_type
 

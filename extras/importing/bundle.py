@@ -23,6 +23,7 @@ from tandem.extras.importing.opus import read_opus
 from tandem.extras.importing.pegasus import PEGASUS
 from tandem.extras.importing.plan import plan_faults
 from tandem.extras.importing.weights import fill
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.architectures.transformer import Transformer
 from tandem.models.bundle import (
     SCRATCH,
@@ -42,7 +43,6 @@ from tandem.models.errors import ConfigError, ForeignModelError
 from tandem.models.search import SearchOptions
 from tandem.models.steps.loading import model_tensors
 from tandem.training.export.bundle import built_graphs, calibration_sources, round_weights
-from tandem.training.export.sentences import proof_sentences
 
 Report = Callable[[str], None]
 Reader = Callable[[Path, Asked, list[str]], ForeignModel | None]

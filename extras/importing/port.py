@@ -20,11 +20,10 @@ EXTRA = Extra(
             "Upload a bundle to Hugging Face, from where `tandem pull` brings it",
         ),
     },
+    needs={"convert": ("fetching",), "publish": ("fetching",)},
     packages={"[hf]": ("huggingface_hub",)},
     sources={
         "firefox": "tandem.extras.importing.sources.firefox:FIREFOX",
         "hf": "tandem.extras.importing.sources.hub:HUB",
     },
-    settings="tandem.extras.importing.settings:ImportingSettings",
-    resources=("tandem.extras.importing.serving:fetching",),
 )

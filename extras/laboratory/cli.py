@@ -8,10 +8,10 @@ from typing import Any
 
 import typer
 
-from tandem.deploy.report import run_measurement
 from tandem.extras.laboratory import options
+from tandem.extras.shared.report import run_measurement
 from tandem.models.command import with_options
-from tandem.service.ports import extras, load
+from tandem.service.ports import load, of_all
 
 bench = typer.Typer(
     help="Measure speed, beside other programs in the same run; docs/performance.md says what the figures mean.",
@@ -26,9 +26,7 @@ _OWN: dict[str, tuple[type[Any], str]] = {
     "trace": (options.TraceOptions, "tandem.extras.laboratory.trace"),
     "gpu": (options.GpuOptions, "tandem.extras.laboratory.gpu.loan"),
 }
-COMMANDS = _OWN | {
-    name: (load(record), module) for extra in extras() for name, (record, module) in extra.measurements.items()
-}
+COMMANDS = _OWN | {name: (load(record), module) for name, (record, module) in of_all("measurements").items()}
 """Name of the command -> what it is asked, and the module that measures and shows."""
 
 

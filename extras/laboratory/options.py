@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from tandem.deploy.report import Measurement
+from tandem.extras.shared.report import Measurement
 from tandem.models.command import LARGEST_BEAM, Precision
 
 LARGEST_BATCH = 4096  # sentences

@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx
 
-from tandem.deploy.report import console, say, table
 from tandem.extras.laboratory.options import TraceOptions
 from tandem.extras.laboratory.workload import check_servable, tandem_body, tandem_path
+from tandem.extras.shared.report import console, say, table
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.service.app import create_app

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem.deploy.loadtest.texts import DEVIATION, LONGEST, MEAN, SHORTEST
+from tandem.extras.loadtest.texts import DEVIATION, LONGEST, MEAN, SHORTEST
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.text import normalise

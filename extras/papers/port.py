@@ -13,5 +13,6 @@ EXTRA = Extra(
         ),
         "analyse": ("tandem.extras.papers.analysis.analyse:analyse", "Draw what the papers plot"),
     },
+    needs=dict.fromkeys(("corpus", "analyse", "claims"), ("evaluation",)),
     measurements={"claims": ("tandem.extras.papers.claims.options:ClaimsOptions", "tandem.extras.papers.claims.table")},
 )

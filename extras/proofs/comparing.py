@@ -19,15 +19,15 @@ from torch import Tensor
 
 from tandem.extras.importing.model import ForeignModel
 from tandem.extras.proofs.forms import Ct2Model
+from tandem.extras.proofs.proof import Judge
 from tandem.extras.proofs.shapes import BEAM
+from tandem.extras.proofs.verdicts import STANDARD
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.architectures.protocol import Padded
 from tandem.models.architectures.transformer import Transformer
 from tandem.models.search import Hypothesis, SearchOptions, translate_batch
 from tandem.models.steps.torch_graphs import TorchGraphs
 from tandem.models.vocabulary import BOS, EOS, TaggedVocabulary, Vocabulary
-from tandem.training.export.proof import Judge
-from tandem.training.export.sentences import proof_sentences
-from tandem.training.export.verdicts import STANDARD
 
 _LONGEST = 24  # tokens of a hypothesis
 _LENGTHS = (3, 5, 8, 12, 18)  # of sources

@@ -11,8 +11,8 @@ from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tandem.deploy.report import environment, numbers, say, show_environment
 from tandem.extras.proofs.options import EnginesOptions
+from tandem.extras.shared.report import environment, numbers, say, show_environment
 from tandem.models.errors import ConfigError
 from tandem.training.data.corpus import read_lines
 from tandem.translator import Translator

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 
-from tandem.deploy.report import as_json, environment, in_own_process, names, say, show_environment
 from tandem.extras.importing.bundle import import_bundle, load_model, read_model
 from tandem.extras.importing.model import Asked
 from tandem.extras.proofs.comparing import Compared, tokenizer_of, varied_lines
@@ -26,6 +25,7 @@ from tandem.extras.proofs.forms import Ct2Model, convert_marian, marian_files, w
 from tandem.extras.proofs.options import ImportsOptions
 from tandem.extras.proofs.shapes import BEAM, SHAPES, PublicShape, publish
 from tandem.extras.proofs.trained import measure_trained
+from tandem.extras.shared.report import as_json, environment, in_own_process, names, say, show_environment
 
 _LINES = 2000  # of text that are cut into pieces
 TRAINED = "trained"

@@ -18,7 +18,7 @@ import torch
 
 from tandem.extras.importing.model import Asked
 from tandem.extras.proofs.forms import argos_package, ct2_folder, marian_files
-from tandem.training.export.sentences import proof_sentences
+from tandem.extras.shared.sentences import proof_sentences
 
 BEAM = 4
 _SPREAD = 5.0  # standard deviation of logits

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tandem.deploy.report import environment, in_own_process, say, show_environment
 from tandem.extras.importing.model import Asked
 from tandem.extras.proofs.alone import import_alone
 from tandem.extras.proofs.options import StudentsOptions
+from tandem.extras.shared.report import environment, in_own_process, say, show_environment
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.search import Graphs, translate_batch

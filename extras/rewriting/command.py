@@ -10,10 +10,7 @@ import typer
 
 from tandem.extras.rewriting.building import build_lexicon
 from tandem.extras.rewriting.lexicon import FILE, STAGE, Lexicon
-from tandem.models.bundle import Bundle, extend_bundle
-from tandem.models.command import BundleFolder, report
-from tandem.models.errors import ConfigError
-from tandem.training.export.extending import (
+from tandem.extras.shared.extending import (
     InPlace,
     TrainingSources,
     TrainingTargets,
@@ -21,6 +18,9 @@ from tandem.training.export.extending import (
     check_changed,
     read_training_text,
 )
+from tandem.models.bundle import Bundle, extend_bundle
+from tandem.models.command import BundleFolder, report
+from tandem.models.errors import ConfigError
 
 
 def lexicon(

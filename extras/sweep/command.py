@@ -6,25 +6,25 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tandem.deploy.report import console, say, table
+from tandem.deploy.training import means
+from tandem.extras.evaluation.significance import DRAWS
+from tandem.extras.shared.report import console, say, table
 from tandem.extras.sweep.grid import PlannedRun, planned
 from tandem.extras.sweep.outcomes import Outcome, known_outcome, measured_outcome
 from tandem.extras.sweep.table import Row, ranked
 from tandem.models.command import AsJson, CorporaFolder, RecipeFile, report
 from tandem.models.folders import write_text
-from tandem.service.runtimes.torch import device_search
-from tandem.service.telemetry.cgroups import usable_cores
 from tandem.training.data.ancestry import chosen_start
 from tandem.training.experiment import ExperimentOptions
-from tandem.training.loop.commands import Device, Launch, prepare_recipe, train_recipe
+from tandem.training.loop.commands import Device, TrainOptions, prepare_recipe, train_recipe
 from tandem.training.loop.divergence import DivergenceError
 from tandem.training.loop.trainer import Run, is_over
-from tandem.training.quality.significance import DRAWS
 from tandem.training.recipe import Recipe, load_recipe
 
 _INTERRUPTED = 130
@@ -57,13 +57,14 @@ def sweep(
     data = asked.data_of(folder)
     runs = planned(recipe_file, asked, grid or (), seeds, folder, data)
     outcomes: dict[str, list[Outcome]] = {}
+    how = TrainOptions(recipe_file, threads=threads, device=device)
     with redirect_stdout(sys.stderr) if as_json else nullcontext():  # what training says is no JSON
         if not asked.data:
             base = load_recipe(recipe_file, asked.settings)
             prepare_recipe(base, corpora, data, chosen_start(base.start, None))
         for number, run in enumerate(runs, start=1):
             place = f"run {number} of {len(runs)}: {run.combination}, seed {run.seed}"
-            outcomes.setdefault(run.combination, []).append(_outcome(run, data, place, threads, device.value))
+            outcomes.setdefault(run.combination, []).append(_outcome(run, data, place, how))
     rows = ranked(outcomes, runs[0].recipe)
     text = json.dumps(_mapping(rows, runs[0].recipe, seeds), ensure_ascii=False, indent=1)
     write_text(folder / "results.json", text + "\n")
@@ -73,16 +74,15 @@ def sweep(
         _show(rows, runs[0].recipe)
 
 
-def _outcome(run: PlannedRun, data: Path, place: str, threads: int, device: str) -> Outcome:
+def _outcome(run: PlannedRun, data: Path, place: str, how: TrainOptions) -> Outcome:
     """What came of a run, which is trained where it is not over. Raises typer.Exit where it is interrupted."""
     if (known := known_outcome(run.folder, run.recipe)) is not None:
         report(f"{place}: is over")
         return known
     report(place)
     try:
-        resume, search = Run(run.folder).newest is not None, device_search("cuda")
-        how = Launch(resume=resume, threads=threads, device=device, search=search, cores=usable_cores())
-        trainer = train_recipe(run.recipe, run.experiment, run.folder, how)
+        how = replace(how, resume=Run(run.folder).newest is not None)
+        trainer = train_recipe(run.recipe, run.experiment, run.folder, how, means())
     except DivergenceError as error:
         report(str(error))
         outcome = Outcome(diverged=str(error))
@@ -91,7 +91,7 @@ def _outcome(run: PlannedRun, data: Path, place: str, threads: int, device: str)
     if not is_over(run.recipe, trainer.progress):
         report(f"interrupted after update {trainer.progress.update}: the same command goes on")
         raise typer.Exit(_INTERRUPTED)
-    return measured_outcome(run.folder, run.recipe, data, device)
+    return measured_outcome(run.folder, run.recipe, data, how.device.value)
 
 
 def _mapping(rows: Sequence[Row], recipe: Recipe, seeds: int) -> dict[str, object]:

@@ -7,4 +7,5 @@ from tandem.service.ports import Extra
 EXTRA = Extra(
     name="sweep",
     commands={"sweep": ("tandem.extras.sweep.command:sweep", "Train a recipe with each combination of some values")},
+    needs={"sweep": ("evaluation",)},
 )

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from statistics import mean, stdev
 
+from tandem.extras.evaluation.significance import ComparedScore, Counts
 from tandem.extras.sweep.outcomes import Outcome
 from tandem.training.quality.metrics import corpus_metrics
-from tandem.training.quality.significance import ComparedScore, Counts
 from tandem.training.recipe import Recipe
 
 

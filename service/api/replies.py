@@ -184,19 +184,6 @@ class AbsentModel(BaseModel):
     reason: str | None = Field(default=None, description="Why it could not be loaded.")
 
 
-class ModelChange(BaseModel):
-    """What loading, rolling back or unloading has come to."""
-
-    alias: str = Field(examples=["de-en"])
-    current: str | None = Field(
-        examples=["de-en@2"],
-        default=None,
-        description="The version that the alias stands for now; absent where it stands for none.",
-    )
-    model: str | None = Field(default=None, description="What was loaded or switched to.")
-    unloaded: list[str] | None = Field(default=None, description="What was unloaded.")
-
-
 class Status(BaseModel):
     """State of the process."""
 

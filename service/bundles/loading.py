@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -24,9 +24,8 @@ from tandem.models.errors import BundleError, ConfigError, TandemError
 from tandem.models.search import Graphs, start_batch
 from tandem.service.bundles.backend import backend_of
 from tandem.service.bundles.readiness import probe_job
-from tandem.service.bundles.switches import Switches
 from tandem.service.engine import Backend, Engine, alias_of
-from tandem.service.ports import stage_readers
+from tandem.service.ports import extras, load, stage_readers
 from tandem.service.runtimes import Placement, memory_of, open_graphs, resolve_device
 from tandem.service.settings import Settings
 
@@ -114,9 +113,9 @@ def at_start(bundles: Sequence[BundleFolder], settings: Settings) -> list[Bundle
         if name not in groups.get(alias, {}):
             there = ", ".join(groups.get(alias, groups)) or "none"
             raise ConfigError(f"versions names {name!r}, but there is no such bundle; there are {there}")
-    switches = Switches(settings.data)
+    switched_to = _switched(settings)
     for alias, versions in groups.items():
-        switched = switches.current(alias, configured.get(alias, ""))
+        switched = switched_to(alias, configured.get(alias, ""))
         if switched and switched not in versions:
             _log.warning("switched_version_gone", model=alias, version=switched)
         name = switched if switched in versions else configured.get(alias) or newest(versions)
@@ -124,6 +123,12 @@ def at_start(bundles: Sequence[BundleFolder], settings: Settings) -> list[Bundle
             raise ConfigError(f"{versions[name].path}: {versions[name].fault}")
         chosen.append(versions[name])
     return chosen
+
+
+def _switched(settings: Settings) -> Callable[[str, str], str]:
+    """The version that an alias was switched to while serving, given the configured one; empty where it never was."""
+    place = next((extra.versions for extra in extras() if extra.versions is not None), None)
+    return (lambda alias, configured: "") if place is None else load(place)(settings.data)
 
 
 def open_bundle(folder: BundleFolder, settings: Settings) -> OpenBundle:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from tandem.models.bundle import Bundle
 from tandem.models.errors import TandemError
@@ -14,11 +15,23 @@ _PROBE = "1"  # one token or two in any vocabulary
 _PROBE_LENGTH = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A bundle that is not served, and why: it is being loaded, or could not be."""
+
+    name: str
+    state: Literal["loading", "failed"]
+    reason: str = ""
+
+
 class Readiness:
     """Answers ``/readyz`` for the bundles that aliases stand for.
 
     A finished sentence of one proves it ready for a while, so a busy service needs no probes, and one whose decoding
     hangs is found out.
+
+    Attributes:
+        absent: by their names bundles that are being loaded, or could not be, as those note who load them.
     """
 
     def __init__(self, engine: Engine, timeout: float, interval: float) -> None:
@@ -31,6 +44,7 @@ class Readiness:
         self._engine, self._timeout, self._interval = engine, timeout, interval
         self._probing = asyncio.Lock()
         self._ready = False
+        self.absent: dict[str, Absent] = {}
         self._awaited: list[Callable[[], Sequence[str]]] = []
 
     def add(self, reasons: Callable[[], Sequence[str]]) -> None:

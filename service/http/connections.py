@@ -12,15 +12,11 @@ import json
 from dataclasses import dataclass
 from typing import Any, cast
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tandem.service.http.error_replies import HttpError
-from tandem.service.http.headers import SECURITY_HEADERS
+from tandem.service.http.edges import OVER_BOUND, SECURITY_HEADERS
 
-OPERATIONS = ("/healthz", "/readyz", "/metrics", "/health")
-"""Paths that are answered however many connections there are: those who run the service need them then."""
-_OVER = "connections_over"
 _FIRST_REQUEST = 1.0  # seconds that a new connection has for its first request once the service ends
 _STATUS_LINE = b"HTTP/1.1 "  # what a reply begins with, be it an interim one
 _UPGRADE = b"upgrade:"
@@ -42,22 +38,6 @@ class ConnectionBounds:
     header_bytes: int
     header_seconds: float
     reply_seconds: float
-
-
-class ConnectionLimit:
-    """Pure ASGI middleware: answers 503 where a request's protocol has marked its connection as one too many."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises HttpError: 503."""
-        bound = scope.get("state", {}).get(_OVER) if scope["type"] == "http" else None
-        if bound is not None and scope["path"] not in OPERATIONS:
-            message = f"at most {bound} connections at once; try again in a few seconds"
-            headers = {"Connection": "close"}  # makes room
-            raise HttpError(503, "too_many_connections", message, {"bound": bound}, headers)
-        await self._app(scope, receive, send)
 
 
 class HeadsWithBodies:
@@ -288,7 +268,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope.setdefault("state", {})[_OVER] = self.bounds.connections
+        scope.setdefault("state", {})[OVER_BOUND] = self.bounds.connections
         await self._served(scope, receive, send)
 
     def _expect_headers(self) -> None:

@@ -20,7 +20,6 @@ from starlette.exceptions import HTTPException
 
 from tandem.models.errors import OptionError, TandemError
 from tandem.service.api.wording import bound_of, quoted, shown
-from tandem.service.database import StorageError, StorageFull
 from tandem.service.engine import DeadlinePassed, DecodingFailed, Draining, Overloaded, UnknownModel
 from tandem.service.errors import (
     AdminRequired,
@@ -29,10 +28,10 @@ from tandem.service.errors import (
     KeyInvalid,
     KeyMissing,
     LanguageNotServed,
-    ModelInUse,
     ModelNotFound,
-    ModelRefused,
     PairNotServed,
+    StorageError,
+    StorageFull,
     TooLarge,
 )
 from tandem.service.http.parts import ErrorReply, ErrorRule, ReplyRule, http_parts
@@ -43,8 +42,6 @@ _REPLIES: Mapping[type[BaseException], ErrorRule] = {
     LanguageNotServed: ReplyRule(404, "language_not_served"),
     PairNotServed: ReplyRule(404, "pair_not_served"),
     ModelNotFound: ReplyRule(404, "model_not_found"),
-    ModelInUse: ReplyRule(409, "model_in_use"),
-    ModelRefused: ReplyRule(422, "model_refused"),
     TooLarge: ReplyRule(413, "too_large"),
     GlossaryNotFound: ReplyRule(404, "glossary_not_found"),
     KeyMissing: ReplyRule(401, "key_missing", {"WWW-Authenticate": 'Bearer realm="tandem"'}),  # which a 401 has to have

@@ -17,12 +17,11 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tandem.service.callers import Access
-from tandem.service.database import StorageError
 from tandem.service.engine import DecodingFailed, Draining, Overloaded
-from tandem.service.errors import TooLarge
-from tandem.service.http.connections import OPERATIONS
-from tandem.service.http.credentials import key_in_header
+from tandem.service.errors import StorageError, TooLarge
+from tandem.service.http.dependencies import key_in_header
 from tandem.service.http.dialects.error_bodies import in_dialect
+from tandem.service.http.edges import OPERATIONS
 from tandem.service.http.error_replies import NotReady, body_timeout, reply_for
 from tandem.service.http.intake import IN_THREAD, JsonBounds
 from tandem.service.http.parts import BodyBounds

@@ -6,12 +6,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from tandem.service.ports import extras, load
 from tandem.service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi.telemetry import TelemetryConfig
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""What FastAPI is told where there are no traces: whatever its variables say, it reports nothing by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +130,24 @@ class HttpPart:
     needs_key: tuple[str, ...] = ()
     models: tuple[type[Any], ...] = ()
     file_endings: tuple[str, ...] = ()
+
+
+class Tracing(Protocol):
+    """Makes and exports the traces of one app."""
+
+    @property
+    def telemetry(self) -> TelemetryConfig:
+        """The ``telemetry`` option of the FastAPI app."""
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """The app, whose work finds the tracer (``service.telemetry.tracing``); outermost."""
+
+    def close(self) -> None:
+        """Export what is left. Blocks."""
+
+
+OpenTracing: TypeAlias = Callable[[Settings], Tracing | None]
+"""Opens tracing; gives None where the settings ask for none. Raises ConfigError where its packages are missing."""
 
 
 @cache

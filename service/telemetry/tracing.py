@@ -1,6 +1,7 @@
 """Spans of the work within a request, with counts and times and never a text; nothing where it is not traced.
 
-What begins and exports a request's trace is ``service.http.trace_context``; it sets the tracer that this module finds.
+What begins and exports a request's trace is an extra's (``service.http.parts.Tracing``); it sets the tracer that is
+found here.
 """
 
 from __future__ import annotations

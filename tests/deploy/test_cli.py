@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,8 @@ import pytest
 
 from tandem.deploy.cli import commands, load_command
 from tandem.models.folders import whole_folder
-from tests.command import fails, succeeds
+from tests.command import fails, needs, succeeds
+from tests.hiding import link_package
 from tests.shipped import ROOT, SHIPPED
 
 RECIPE = ROOT / "training" / "recipes" / "tatoeba-de-en" / "dpn.toml"
@@ -56,35 +56,20 @@ def test_a_missing_package_names_its_extra(
     assert fails(command, "x", status=1).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("name", "architecture", "width", "millions"),
-    [
-        ("iwslt14-de-en/dpn", "dpn", 256, 11.57),
-        ("iwslt14-de-en/cnn-deep", "convs2s", None, 13.82),
-        ("iwslt14-de-en/cnn-wide", "convs2s", None, 20.37),
-        ("iwslt14-de-en/san-deep", "transformer", 256, 13.54),
-        ("iwslt14-de-en/san-wide", "transformer", 512, 27.06),
-        ("iwslt14-de-en/layerwise", "layerwise", 256, 19.07),
-        ("nist-zh-en/memd-rnnsearch", "memd", 512, 53.7),
-        ("nist-zh-en/memd-2e1d", "memd", 512, 62.6),
-        ("nist-zh-en/memd-3e1d", "memd", 512, 73.4),
-        ("nist-zh-en/memd-3e3d", "memd", 512, 87.8),
-    ],
-)
-def test_describe_counts_the_papers_models(name: str, architecture: str, width: int | None, millions: float) -> None:
-    described = json.loads(succeeds("describe", ROOT / "training" / "recipes" / f"{name}.toml", "--json"))
-    assert described["parameters"]["total"] == pytest.approx(millions * 1e6, rel=0.005)
-    assert (described["architecture"], described["config"].get("width")) == (architecture, width)
-
-
-def test_describe_for_people_shows_the_total() -> None:
-    assert "total" in succeeds("describe", RECIPE)
+def test_a_deleted_extra_that_another_one_needs_is_named(tmp_path: Path) -> None:
+    link_package(tmp_path, "loadtest")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from tandem.deploy.cli import main; main()"
+    asked = [sys.executable, "-I", "-c", code, "bench", "serve", "--bundle", str(SHIPPED)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    told = "tandem: this command needs the extra 'loadtest': its folder, extras/loadtest, is not there; bring it back\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 def test_a_missing_recipe_is_named() -> None:
-    assert "no-such.toml: cannot read the recipe" in fails("describe", "no-such.toml", status=2)
+    assert "no-such.toml: cannot read the recipe" in fails("prepare", "no-such.toml", status=2)
 
 
+@needs("verify")
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert "manifest.json" in fails("verify", tmp_path, status=1)
 
@@ -92,7 +77,7 @@ def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
     recipe = tmp_path / "typo.toml"
     recipe.write_text(RECIPE.read_text(encoding="utf-8").replace("join_share", "joinshare"), encoding="utf-8")
-    message = fails("describe", recipe, status=2)
+    message = fails("prepare", recipe, status=2)
     assert "typo.toml data has no key 'joinshare': did you mean 'join_share'?" in message
     assert "max_source_tokens" in message
 
@@ -122,12 +107,3 @@ def test_training_without_prepared_data_says_so(tmp_path: Path) -> None:
 def test_a_setting_out_of_bounds_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_MAX_BEAM_SIZE", "1000")
     assert "max_beam_size" in fails("serve", tmp_path, status=2)
-
-
-def test_describe_of_a_bundle_says_what_it_is_for_and_what_it_is_worth() -> None:
-    shown = succeeds("describe", ROOT / "bundles" / "arxiv-title")
-    for told in ("summarize", "en to en", "CC0-1.0", "14,100", "108,238 segments", "arxiv-title/test", "37.86"):
-        assert told in shown
-    found = json.loads(succeeds("describe", SHIPPED, "--json"))
-    assert found["languages"] == ["de to en", "fr to en", "en to de", "en to fr"]
-    assert found["task"] == "translate" and found["corpora"]

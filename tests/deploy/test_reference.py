@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from docs.reference import PAGES, ROOT, openapi_document, pages
+from docs.reference import OF_LIBRARIES, OF_THE_IMAGE, PAGES, ROOT, openapi_document, pages
 from tandem.extras.dialects.deepl.schemas import (
     DeepLTranslateRequest,
     DictionaryFields,
@@ -22,6 +22,7 @@ from tandem.extras.dialects.deepl.schemas import (
     MultilingualGlossaryRequest,
 )
 from tandem.service.api.schemas import DetectRequest, PosteditRequest, SummarizeRequest, TranslateRequest, adapter_of
+from tandem.service.settings import Settings
 
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 BODIES: dict[str, type[Any]] = {
@@ -107,3 +108,15 @@ def test_requests_on_the_page_are_ones_that_routes_take() -> None:
                 strict = None if is_dataclass(BODIES[route]) else True  # as records are by their configuration
                 adapter.validate_python(json.loads(options["-d"]), strict=strict, extra="forbid")
     assert shown >= BODIES.keys() | {"POST /files", "GET /files/{id}/result"}
+
+
+def test_every_setting_reaches_the_container() -> None:
+    """Those of all extras too; the compose files pass them on, and their example shows each once."""
+    passed = (ROOT / "deploy" / "docker" / "settings.env").read_text(encoding="utf-8")
+    names = {line for line in passed.splitlines() if not line.startswith("#")}
+    ours = {f"TANDEM_{name.upper()}" for name in Settings.model_fields if name not in OF_THE_IMAGE}
+    assert names == ours | set(OF_LIBRARIES)
+    shown = re.findall(r"^#(\w+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(shown) == len(set(shown))
+    assert ours <= set(shown)
+    assert "env_file: deploy/docker/settings.env" in (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

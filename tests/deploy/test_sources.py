@@ -11,10 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tandem.deploy.evaluation.decoding import Decoding, decode_lines
-from tandem.deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from tandem.deploy.runtime import RuntimeOptions, check_count
-from tandem.deploy.verify import verify as verify_command
 from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import BundleError, ConfigError, CorpusError
@@ -24,10 +20,10 @@ from tandem.service.runtimes import open_graphs
 from tandem.service.settings import Settings
 from tandem.training.data.features import read_columns
 from tandem.training.export.exporting import export
-from tandem.training.export.proof import ProofSettings, verify
 from tandem.training.loop.commands import TrainOptions, prepare, train
 from tandem.training.recipe import Recipe, load_recipe, recipe_from_mapping
-from tests.training.toy import without_graphs
+from tests.command import fails, needs, succeeds
+from tests.training.toy import without_graphs, written
 
 RECIPE = """
 name = "three"
@@ -143,8 +139,9 @@ def sources(folder: Path) -> list[Path]:
 
 def test_every_source_tells_its_words(folder: Path, shipped: tuple[Path, dict[str, Any]]) -> None:
     """Features alone determine the two words in the middle."""
-    bundle, graphs, options = Decoding(**shipped[1]).open(shipped[0])
-    found = decode_lines(bundle, graphs, options, read_columns(sources(folder), bundle.feature_widths))
+    bundle = Bundle.load(shipped[0])
+    graphs = open_graphs(bundle, **shipped[1])
+    found = written(bundle, graphs, read_columns(sources(folder), bundle.feature_widths))
     expected = (folder / "corpora/toy/test.en").read_text(encoding="utf-8").splitlines()
     assert len(found) == len(expected) == 30
     assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 28
@@ -160,35 +157,20 @@ def test_the_manifest_says_which_sources_are_features(folder: Path) -> None:
     assert "source 2 is a matrix of vectors of width 7" in (folder / "bundle/MODEL_CARD.md").read_text("utf-8")
 
 
-def test_evaluate_takes_matrices(
-    folder: Path, shipped: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+@needs("evaluate")
+def test_evaluate_takes_matrices(folder: Path, shipped: tuple[Path, dict[str, Any]]) -> None:
     bundle, runtime = shipped
-    texts, gold = [str(path) for path in sources(folder)], folder / "corpora/toy/test.en"
-    evaluate([bundle], texts, [gold], Decoding(**runtime, limit=10), EvaluationOptions(as_json=True))
-    result = json.loads(capsys.readouterr().out)
+    texts = [option for path in sources(folder) for option in ("--source", path)]
+    how = [option for name, value in runtime.items() for option in (f"--{name}", value)]
+    gold = folder / "corpora/toy/test.en"
+    result = json.loads(succeeds("evaluate", bundle, *texts, "--references", gold, *how, "--limit", "10", "--json"))
     assert result["segments"] == 10
     assert result["scores"]["three"][0]["value"] > 80
-
-
-@pytest.mark.slow
-def test_verify_takes_matrices(folder: Path, eight_bit: Path) -> None:
-    bundle, gold = Bundle.load(eight_bit), folder / "corpora/toy/test.en"
-    *columns, references = read_columns([*sources(folder), gold], bundle.feature_widths)
-    # Of thirty short lines, one wrong word costs two points.
-    few = ProofSettings(sentences=6, beams=(2,), batches=(1, 4), loss=10)
-    proof = verify(bundle, {}, {"int8": lambda: open_graphs(bundle)}, columns, list(references), settings=few)
-    assert proof.passed
-    assert (proof.sentences, proof.long_sentences) == (6, 0)
-    assert proof.quantised[0].same_in_batches == 1.0
-    assert proof.quantised[0].identical >= 0.9
 
 
 def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
     german, features, french = sources(folder)
     bundle = Bundle.load(folder / "bundle")
-    with pytest.raises(CorpusError, match="has 3 sources, but 2 are given"):
-        check_count(bundle, (german, features))
     np.save(folder / "wide.npy", np.zeros((30, 2, 8), np.float32))
     for files, fault in (
         ((features, german, french), r"test\.npy: text is expected here, not feature vectors"),
@@ -197,8 +179,11 @@ def test_what_does_not_fit_the_sources_is_refused(folder: Path) -> None:
     ):
         with pytest.raises(CorpusError, match=fault):
             read_columns(files, bundle.feature_widths)
-    with pytest.raises(ConfigError, match="reads feature matrices: give --text for each source"):
-        verify_command(folder / "bundle", RuntimeOptions())
+
+
+@needs("verify")
+def test_a_proof_of_matrices_needs_them(folder: Path) -> None:
+    assert "reads feature matrices: give --text for each source" in fails("verify", folder / "bundle", status=2)
 
 
 def test_no_request_can_hold_a_matrix(folder: Path) -> None:

@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from structlog.testing import capture_logs
@@ -67,11 +67,11 @@ def test_an_empty_variable_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Compose passes on names that have no value."""
     path = tmp_path / "tandem.toml"
     path.write_text("port = 8123\n", encoding="utf-8")
-    for name in ("PORT", "TRACES_ENDPOINT", "ADMIN_KEY", "BUNDLES"):
+    for name in ("PORT", "TLS_KEY", "ADMIN_KEY", "BUNDLES"):
         monkeypatch.setenv(f"TANDEM_{name}", "")
     found = read_configuration({"config": path})
     assert (found.settings.port, found.origins["port"]) == (8123, str(path))
-    assert (found.settings.traces_endpoint, found.settings.admin_key) == (None, None)
+    assert (found.settings.tls_key, found.settings.admin_key) == (None, None)
     assert (found.settings.bundles, found.origins["bundles"]) == ((Path("bundles"),), "default")
 
 
@@ -166,8 +166,8 @@ def test_config_writes_a_file_that_can_be_fed_back(tmp_path: Path, run: Run) -> 
 
 
 def test_passwords_in_addresses_are_masked() -> None:
-    assert shown("traces_endpoint", "https://me:word@host:4318/x") == "https://me:***@host:4318/x"
-    assert shown("traces_endpoint", "http://host:4318") == "http://host:4318"
+    assert shown("host", "https://me:word@host:4318/x") == "https://me:***@host:4318/x"
+    assert shown("host", "http://host:4318") == "http://host:4318"
 
 
 def test_a_secret_that_is_refused_is_not_quoted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +186,7 @@ def test_a_secret_that_is_refused_is_not_quoted(run: Run, monkeypatch: pytest.Mo
         (("serve", "--no-such-flag"), 2, "No such option"),
         (("serve", "no-such-folder", "--port", "0"), 2, "no-such-folder is no folder"),
         (("serve", "--port", "0", "--host", "no.such.host.invalid"), 2, "there is no such host"),
-        (("describe", "no-such.toml"), 2, "no-such.toml"),
+        (("prepare", "no-such.toml"), 2, "no-such.toml"),
     ],
 )
 def test_the_exit_status_tells_what_kind_of_failure_it_was(
@@ -242,11 +242,13 @@ def listening(host: str) -> Any:
     return [Stub()]
 
 
-def test_a_lifespan_that_fails_is_one_line_too(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lifespan_that_fails_is_one_line_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(parts: object) -> NoReturn:
+        raise ConfigError("models.json cannot be read")
+
     monkeypatch.setattr("tandem.service.server.build_engine", lambda settings: _engine())
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "models.json").write_text("{", encoding="utf-8")
-    status, _, err = run("serve", "--port", "0", "--data", str(tmp_path / "data"))
+    monkeypatch.setattr("tandem.service.app._openers", lambda: [damaged])
+    status, _, err = run("serve", "--port", "0")
     assert status == 2
     assert "models.json cannot be read" in err and "Traceback" not in err
 

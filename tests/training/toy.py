@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 from tandem.models.bundle import Bundle
-from tandem.models.search import GraphSpec, SearchOptions
+from tandem.models.search import Graphs, GraphSpec, OfflineDecoder, SearchOptions
+from tandem.models.search.shortlist import Shortlist
 from tandem.models.steps.torch_graphs import AnyModel, graph_modules
+from tandem.models.translation.rendering import Renderer
+from tandem.models.translation.translator import Column, translate_lines
 from tandem.training.checkpoint import TrainingProgress
 from tandem.training.data.config import CorpusConfig, DataConfig, FilterConfig, VocabularyConfig
 from tandem.training.data.plans import BatchPlan
@@ -153,6 +156,14 @@ def bundle_without_graphs(model: AnyModel, recipe: Recipe, data: Path, out: Path
 
     with without_graphs():
         return export_bundle(model, recipe, data, out, Shipping(precisions=()))
+
+
+def written(bundle: Bundle, graphs: Graphs, lines: Sequence[Column], shortlist: Shortlist | None = None) -> list[str]:
+    """What a bundle's model alone makes of lines, each as one segment."""
+    decoder = OfflineDecoder(graphs, bundle.manifest.decoding, shortlist)
+    vocabularies, renderer = (bundle.sources, bundle.target_vocabulary), Renderer.of(bundle)
+    longest = bundle.manifest.limits.max_source_tokens + 1
+    return translate_lines(decoder, vocabularies, lines, max_source_tokens=longest, renderer=renderer)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -10,10 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tandem.models.errors import ConfigError
-from tandem.models.vocabulary import language_piece
+from tandem.models.vocabulary import SentencePieceVocabulary, language_piece
 from tandem.training.data.config import CorpusConfig, DataConfig
+from tandem.training.data.dataset import PreparedData, TokenArray, load_sources
+from tandem.training.data.features import FeatureArray
 
 BACK_TRANSLATED = language_piece("bt")  # "bt" is the code of no language
 
@@ -50,6 +56,61 @@ def directed_corpora(config: DataConfig, languages: Sequence[str]) -> list[Direc
             turned = replace(corpus, name=f"{corpus.name}.reversed", source=(corpus.target,), target=corpus.source[0])
             found.append(Directed(turned, own[::-1], True, _tags(config, turned, own[::-1])))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTags:
+    """The tags that sources of the first side may begin with; of a joined item only the first pair keeps its own.
+
+    Attributes:
+        ids: in the vocabulary of that side; none where no corpus has tags.
+        codes: the languages that they name.
+        size: of that vocabulary.
+    """
+
+    ids: tuple[int, ...] = ()
+    codes: tuple[str, ...] = ()
+    size: int = 0
+
+    def groups(self, data: PreparedData) -> NDArray[np.int16] | None:
+        """For each pair the number of its tags: only pairs of the same ones may be joined. None without tags."""
+        side = data.source_sides[0]
+        if not self.ids or isinstance(side, FeatureArray):
+            return None
+        first, second = self.numbers(side, np.arange(len(side)))
+        return (first * (len(self.ids) + 1) + second).astype(np.int16)
+
+    def before(self, side: TokenArray | FeatureArray, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many tags each pair's source begins with."""
+        if isinstance(side, FeatureArray):
+            return np.zeros_like(pairs)
+        first, second = self.numbers(side, pairs)
+        return (first > 0).astype(np.int64) + (second > 0)
+
+    def numbers(self, side: TokenArray, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each pair which tag (from 1) its source begins with and which is the second, 0 = none.
+
+        A source has two tokens at least, one of them EOS; no text is encoded as a tag.
+        """
+        if not self.ids:
+            return np.zeros_like(pairs), np.zeros_like(pairs)
+        numbers = np.zeros(self.size, np.int64)
+        numbers[list(self.ids)] = np.arange(1, len(self.ids) + 1)
+        begin = side.offsets[pairs]
+        first = numbers[side.tokens[begin]]
+        return first, np.where(first > 0, numbers[side.tokens[begin + 1]], 0)
+
+
+NO_TAGS = SourceTags()
+
+
+def source_tags(config: DataConfig, languages: Sequence[str], folder: Path) -> SourceTags:
+    """Those of a recipe's corpora, in the vocabulary of the prepared data."""
+    tags = tuple(dict.fromkeys(tag for one in directed_corpora(config, languages) for tag in one.tags))
+    (first, *_), _ = load_sources(folder)
+    if not tags or not isinstance(first, SentencePieceVocabulary):
+        return NO_TAGS
+    return SourceTags(tuple(first.id_of(tag) for tag in tags), tuple(tag[1:-1] for tag in tags), first.size)
 
 
 def translated_pairs(config: DataConfig, languages: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -15,21 +15,20 @@ workers are processes, which a batch of numbers that NumPy gathers in a millisec
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem.training.data.augmentation import Augmentation
 from tandem.training.data.batches import TrainingBatch, collate
 from tandem.training.data.dataset import PreparedData
+from tandem.training.data.directions import NO_TAGS, SourceTags
 from tandem.training.data.plans import BatchPlan, EpochPlan, plan_epoch
 from tandem.training.data.prefetch import prefetch
-from tandem.training.data.rewriters import Rewriters, ShardRewriter
 from tandem.training.parallel import Processes
 
 SHARD = 2**20
@@ -39,6 +38,38 @@ _DEPTH = 4  # batches kept ready
 
 Planned = tuple[PreparedData, BatchPlan]
 """A batch's plan, and the data whose pairs it names."""
+
+
+class TextRewriter(Protocol):
+    """Rewrites the text of training pairs, anew in every epoch, until it is closed. An extra brings it."""
+
+    def rewrites(self, epoch: int) -> bool:
+        """Whether there is anything to rewrite in an epoch."""
+
+    def rewritten(self, data: PreparedData, pairs: NDArray[np.int64], epoch: int) -> PreparedData:
+        """Pairs as data of their own, rewritten, numbered anew in their order: a function of seed, epoch and pair.
+
+        Args:
+            data: the training split.
+            pairs: in rising order.
+            epoch: the number of the epoch.
+        """
+
+    def close(self) -> None:
+        """End what works ahead. Whoever waits for it is let go, with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextRewriting:
+    """How training pairs are rewritten.
+
+    Attributes:
+        open: makes the rewriter of one stream.
+        processes: how many rewrite ahead for this training process; 0 = a thread of its own.
+    """
+
+    open: Callable[[], TextRewriter]
+    processes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +96,8 @@ class Stream:
         data: the split.
         accumulate: batches of an update, over all processes.
         processes: those that train together, and which of them this one is.
-        augmentation: rewrites pairs, and knows their tags.
-        rewriters: processes that do so ahead; None = the thread that plans.
+        tags: of its sources.
+        rewriting: of its pairs; None = they stay as they are.
         limits: what :func:`training.data.plans.plan_epoch` takes besides lengths, groups and epoch.
     """
 
@@ -75,16 +106,16 @@ class Stream:
         data: PreparedData,
         accumulate: int,
         processes: Processes,
-        augmentation: Augmentation | None,
-        rewriters: Rewriters | None = None,
+        tags: SourceTags = NO_TAGS,
+        rewriting: TextRewriting | None = None,
         **limits: Any,
     ) -> None:
         self._data, self._accumulate, self._processes = data, accumulate, processes
-        self._augmentation, self._rewriters = augmentation, rewriters
+        self._tags, self._rewriting = tags, rewriting
         self._planner: Callable[..., EpochPlan] = partial(plan_epoch, **limits)
         self._seed = int(limits["seed"])
         self._pins = processes.device.startswith("cuda")
-        self._groups = None if augmentation is None else augmentation.groups(data)
+        self._groups = tags.groups(data)
 
     def updates(self, epoch: int = 0, batch: int = 0, shards: Sequence[int] = ()) -> Generator[Group, None, None]:
         """What to compute for each update, without end, from a place on; batches are prepared in the background.
@@ -95,10 +126,10 @@ class Stream:
             shards: how many batches its first shards have, where that is known (``Group.shards``).
         """
         depth = max(2, _DEPTH // self._accumulate)
-        rewriting = ShardRewriter(self._augmentation, self._rewriters)
-        places = self._places(rewriting, epoch, batch, tuple(shards))
+        rewriter = self._open_rewriter()
+        places = self._places(rewriter, epoch, batch, tuple(shards))
         # Closed first, the processes that rewrite let the threads go that wait for them; `yield from` would not.
-        with closing(prefetch(self._collate, places, depth=depth)) as groups, closing(rewriting):
+        with closing(prefetch(self._collate, places, depth=depth)) as groups, _closing(rewriter):
             for group in groups:  # noqa: UP028
                 yield group
 
@@ -107,19 +138,23 @@ class Stream:
 
         They name the pairs of what they are made of: where these are rewritten, a shard's own data.
         """
-        with closing(ShardRewriter(self._augmentation, self._rewriters)) as rewriting:
+        rewriter = self._open_rewriter()
+        with _closing(rewriter):
             for shard in self._shards(epoch):
-                for _, plan in self._plan(rewriting, shard):
+                for _, plan in self._plan(rewriter, shard):
                     yield plan
 
+    def _open_rewriter(self) -> TextRewriter | None:
+        return None if self._rewriting is None else self._rewriting.open()
+
     def _places(
-        self, rewriting: ShardRewriter, epoch: int, batch: int, known: tuple[int, ...]
+        self, rewriter: TextRewriter | None, epoch: int, batch: int, known: tuple[int, ...]
     ) -> Generator[tuple[list[Planned], int, int, tuple[int, ...]], None, None]:
         """This process's plans for each update, and the place that follows it."""
         waiting: list[Planned] = []  # an update may begin in one epoch and end in the next
         epochs = chain([self._shards(epoch)[len(known) :]], map(self._shards, count(epoch + 1)))
         shards = chain.from_iterable(epochs)
-        with closing(prefetch(partial(self._plan, rewriting), shards, depth=1)) as planned:
+        with closing(prefetch(partial(self._plan, rewriter), shards, depth=1)) as planned:
             for shard in planned:
                 if shard.epoch != epoch:
                     epoch, batch, known = shard.epoch, 0, ()
@@ -138,7 +173,7 @@ class Stream:
         return Group(tuple(batch.pinned() if self._pins else batch for batch in batches), epoch, number, shards)
 
     def _batch(self, data: PreparedData, plan: BatchPlan) -> TrainingBatch:
-        batch = collate(data, plan, None if self._augmentation is None else self._augmentation.tags_before)
+        batch = collate(data, plan, self._tags.before)
         if not plan.target_length:  # nothing was left for this process: a row that teaches nothing
             return batch.without_targets()
         return batch
@@ -151,14 +186,14 @@ class Stream:
         order = np.random.default_rng([self._seed, epoch, 2]).permutation(blocks)
         return [_Shard(epoch, number, shards, own) for number, own in enumerate(np.array_split(order, shards))]
 
-    def _plan(self, rewriting: ShardRewriter, shard: _Shard) -> _PlannedShard:
+    def _plan(self, rewriter: TextRewriter | None, shard: _Shard) -> _PlannedShard:
         if shard.blocks is None:
             pairs = np.arange(len(self._data))
         else:
             pairs = (np.sort(shard.blocks)[:, None] * BLOCK + np.arange(BLOCK)).ravel()
             pairs = pairs[pairs < len(self._data)]
-        if rewriting.rewrites(shard.epoch):
-            data, chosen = rewriting.rewritten(self._data, pairs, shard.epoch), None
+        if rewriter is not None and rewriter.rewrites(shard.epoch):
+            data, chosen = rewriter.rewritten(self._data, pairs, shard.epoch), None
             source, target = data.source_lengths, data.target_lengths
         else:
             data, chosen = self._data, None if shard.blocks is None else pairs
@@ -222,6 +257,10 @@ def share_out(planned: Sequence[tuple[T, BatchPlan]], processes: Processes) -> l
     if number >= len(plan.items):
         return [(data, BatchPlan(plan.items[:1], plan.source_length, 0))]
     return [(data, replace(plan, items=plan.items[own], copies=plan.copies[own]))]
+
+
+def _closing(rewriter: TextRewriter | None) -> AbstractContextManager[object]:
+    return nullcontext() if rewriter is None else closing(rewriter)
 
 
 def _renumbered(plan: BatchPlan, pairs: NDArray[np.int64]) -> BatchPlan:

@@ -1,4 +1,4 @@
-"""`tandem export` and `tandem shortlist`.
+"""`tandem export`.
 
 What builds graphs is imported where it is used: weights alone are written where onnx is not installed.
 """
@@ -14,26 +14,15 @@ import torch
 import typer
 
 from tandem.models.bundle import MANIFEST, Bundle
-from tandem.models.command import BundleFolder, ReplaceBundle, Without, report
+from tandem.models.command import ReplaceBundle, Without, report
 from tandem.models.errors import CheckpointError, ConfigError
 from tandem.models.steps.torch_graphs import AnyModel
 from tandem.training.checkpoint import average as average_checkpoints
 from tandem.training.checkpoint import checkpoints, load_into, read_progress, save_weights
 from tandem.training.data.ancestry import chosen_start, mix_in_start, read_ancestry, start_bundle
 from tandem.training.data.features import read_columns
-from tandem.training.data.shortlists import build_shortlist, tagged_shortlist
 from tandem.training.data.summary import PreparedSummary, differences_beside, listed_differences
 from tandem.training.experiment import Experiment, ExperimentOptions
-from tandem.training.export.extending import (
-    InPlace,
-    TextDirections,
-    TrainingSources,
-    TrainingTargets,
-    changed_bundle,
-    check_changed,
-    read_training_text,
-    text_by_direction,
-)
 from tandem.training.loop.resuming import check_vocabularies
 from tandem.training.loop.trainable import trainable_model
 from tandem.training.loop.trainer import Run
@@ -108,47 +97,6 @@ def export(
             print(f"{weights}: {weights.stat().st_size / 1e6:.1f} MB")
         else:
             _export_run(source, out, chosen, start, share, force, options.experiment())
-
-
-def shortlist(
-    path: BundleFolder,
-    sources: TrainingSources,
-    targets: TrainingTargets,
-    # What is common costs a batch once, what each word lists adds up over its sentences.
-    per_word: Annotated[int, typer.Option(min=1, help="Likely targets of each source piece.")] = 30,
-    common: Annotated[int, typer.Option(min=0, help="Most frequent target pieces, in every list.")] = 300,
-    out: Annotated[Path | None, typer.Option(help="Folder of a copy of the bundle that gets the shortlist.")] = None,
-    in_place: InPlace = False,
-    directions: TextDirections = None,
-) -> None:
-    """Give a bundle a lexical shortlist: for each source word the target words that its training text makes likely.
-
-    Decoding with it leaves the other words out of the output layer, which is faster. `tandem evaluate --shortlist`
-    measures what that costs.
-
-    Example: tandem shortlist bundles/de-en --source train.de.xz --target train.en.xz --in-place
-    """
-    from tandem.training.export.bundle import add_shortlist
-
-    check_changed(out, in_place)
-    bundle = Bundle.load(path)
-    if bundle.manifest.pairs and bundle.manifest.tags == "target":
-        texts = text_by_direction(bundle, sources, targets, directions or [])
-        built, lines = tagged_shortlist(bundle, texts, per_word, common), sum(len(text[-1]) for text in texts.values())
-    elif directions:
-        raise ConfigError(f"{path} has no tags of the languages that it translates into: leave out --direction")
-    else:
-        columns = read_training_text(bundle, sources, targets)
-        vocabularies = bundle.source_vocabularies, bundle.target_vocabulary
-        built = build_shortlist(vocabularies, columns, per_word=per_word, common=common)
-        lines = len(columns[-1])
-    added = add_shortlist(changed_bundle(path, out), built)
-    listed = sum(len(table.targets) for table in built.tables)
-    report(
-        f"{lines:,} pairs of lines; {listed:,} targets of source pieces, and in every list"
-        f" {len(built.always):,} of {built.target_types:,} pieces"
-    )
-    print(added.path)
 
 
 def _refuse(reason: str, others: Mapping[str, object]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import torch
 import typer
@@ -20,13 +21,13 @@ from tandem.models.errors import CheckpointError, ConfigError
 from tandem.models.steps.device_search import OpenSearch
 from tandem.training.checkpoint import read_progress
 from tandem.training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
-from tandem.training.data.augmentation import load_augmentation
 from tandem.training.data.prepare import prepare as prepare_data
-from tandem.training.data.rewriters import rewriters_here
+from tandem.training.data.stream import TextRewriting
 from tandem.training.data.summary import PreparedSummary, check_prepared
 from tandem.training.experiment import Experiment, ExperimentOptions
 from tandem.training.loop.header import header
 from tandem.training.loop.locking import only_one, remove_unfinished
+from tandem.training.loop.objective import OpenSelection
 from tandem.training.loop.reporting import Reporter, Silent, TerminalReporter
 from tandem.training.loop.trackers import Trackers, tracker_makers
 from tandem.training.loop.trainer import Run, Trainer
@@ -38,6 +39,9 @@ from tandem.training.parallel import Processes, joined
 from tandem.training.recipe import Recipe, load_recipe, recipe_mapping
 
 console = Console()
+OpenAugmentation: TypeAlias = Callable[[Recipe, Path, int | None, int, Processes], TextRewriting]
+"""What rewrites training pairs as a recipe asks for: given the recipe, the prepared data, how many processes of this
+machine are to do so (None = as many as suit the device), the cores that may be used, and those that train together."""
 
 
 class Device(StrEnum):
@@ -144,16 +148,14 @@ class TrainOptions:
 def train(
     options: TrainOptions,
     changes: ExperimentOptions = ExperimentOptions(),
-    search: OpenSearch | None = None,
-    cores: int = 1,
+    means: Means | None = None,
 ) -> None:
     """Train what `tandem prepare` has prepared, as `tandem train` does.
 
     Args:
         options: what and where.
         changes: of the recipe.
-        search: with which validation decodes on a GPU; None = the general one.
-        cores: of this machine that may be used.
+        means: what there is besides torch; None = nothing.
     """
     experiment, recipe, folder = _experiment(options.recipe_file, options.run, changes.experiment(), options.resume)
     if options.updates is not None:
@@ -164,66 +166,46 @@ def train(
         console.print(note, highlight=False, soft_wrap=True)
     if Run(folder).newest is not None and not options.resume:
         raise CheckpointError(f"{folder} already holds checkpoints: add --resume, or choose another folder with --run")
-    how = Launch(
-        options.resume,
-        options.start,
-        options.scratch,
-        options.threads,
-        options.device.value,
-        tuple(options.track or ()),
-        search,
-        options.rewriters,
-        cores,
-    )
-    trainer = train_recipe(recipe, experiment, folder, how)
+    trainer = train_recipe(recipe, experiment, folder, options, means or Means())
     _say(trainer.processes, f"{_ending(trainer)}: {folder}")
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """How a run is trained.
+class Means:
+    """What a training has that this package does not know: of the service, and of extras.
 
     Attributes:
-        resume: go on from the newest checkpoint, where there is one.
-        start: the bundle to begin from beside the recipe's.
-        scratch: random weights are asked for.
-        threads: of one computation; 0 = as the library chooses.
-        device: "cpu" or "cuda".
-        track: names of trackers.
         search: with which validation decodes on a GPU; None = the general one.
-        rewriters: processes of this machine that rewrite text ahead; None = as many as suit the device.
+        augmentation: what rewrites training pairs; None = nothing can.
+        selection: what makes selections of words; None = nothing can.
         cores: of this machine that may be used.
     """
 
-    resume: bool = False
-    start: Path | None = None
-    scratch: bool = False
-    threads: int = 0
-    device: str = "cpu"
-    track: tuple[str, ...] = ()
     search: OpenSearch | None = None
-    rewriters: int | None = None
+    augmentation: OpenAugmentation | None = None
+    selection: OpenSelection | None = None
     cores: int = 1
 
 
-def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Launch) -> Trainer:
+def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: TrainOptions, means: Means) -> Trainer:
     """Train a run to its end, or until it is interrupted, and say on the terminal how it goes.
 
     Args:
         recipe: with what is set.
         experiment: what is set, which the run's folder keeps.
         folder: of the run.
-        how: the rest.
+        how: what else was asked for; recipe, folder and the last update are those above.
+        means: what there is besides torch.
 
     Raises:
         TandemError: what was given does not fit together, or training diverged.
     """
     begun = chosen_start(recipe.start, how.start)
-    makers = tracker_makers(how.track)
+    makers = tracker_makers(how.track or ())
     keep_freed_memory()
-    if how.device == "cuda" and not torch.cuda.is_available():
+    if how.device is Device.cuda and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
-    with flushed_denormals(), joined(how.device) as processes, ExitStack() as stack:
+    with flushed_denormals(), joined(how.device.value) as processes, ExitStack() as stack:
         if how.threads:
             torch.set_num_threads(how.threads)
         if processes.first:
@@ -234,7 +216,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Laun
             trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
             PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
-        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how)
+        trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how.rewriters, means)
         _say_precision(trainer)
         _say(processes, header(trainer))
         resumed = how.resume and trainer.resume()
@@ -301,7 +283,8 @@ def _trainer(
     folder: Path,
     processes: Processes,
     reporter: Reporter,
-    how: Launch,
+    rewriters: int | None,
+    means: Means,
 ) -> Trainer:
     validates = recipe.training.validation_sentences and processes.first
     return Trainer(
@@ -310,10 +293,19 @@ def _trainer(
         folder,
         processes=processes,
         reporter=reporter,
-        validator=TextValidator(recipe, data, how.search) if validates else None,
-        augmentation=load_augmentation(recipe, data),
-        rewriters=rewriters_here(how.rewriters, how.cores, processes) if recipe.data.rewrites else 0,
+        validator=TextValidator(recipe, data, means.search) if validates else None,
+        rewriting=_rewriting(recipe, data, processes, rewriters, means) if recipe.data.rewrites else None,
+        select=means.selection,
     )
+
+
+def _rewriting(recipe: Recipe, data: Path, processes: Processes, rewriters: int | None, means: Means) -> TextRewriting:
+    if means.augmentation is None:
+        raise ConfigError(
+            "data: bpe_dropout, noise and augmentation need the extra 'augmentation': its folder, extras/augmentation,"
+            " is not there; bring it back, or leave them out of the recipe"
+        )
+    return means.augmentation(recipe, data, rewriters, means.cores, processes)
 
 
 def _say(processes: Processes, line: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +12,26 @@ from torch import Tensor, nn
 from tandem.models.architectures.protocol import Padded, Seq2SeqModel
 from tandem.models.errors import ConfigError
 from tandem.training.data.batches import TrainingBatch
-from tandem.training.loop.selection import Selection
+from tandem.training.data.dataset import PreparedData
 from tandem.training.optimisation.loss import smoothed_cross_entropy
 from tandem.training.optimisation.precision import NARROW
 from tandem.training.optimisation.recomputation import recomputed
 from tandem.training.recipe import TrainingConfig
 
 AnyModel = Seq2SeqModel[Any, Any]
+
+
+class Selection(Protocol):
+    """The part of the output layer that a batch needs, where a recipe asks for ``selection``. An extra brings it."""
+
+    def restrict(
+        self, weight_VD: Tensor, bias_V: Tensor | None, batch: TrainingBatch
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The rows of the output layer L x D, their biases, and the batch's targets B x T as numbers of rows."""
+
+
+OpenSelection: TypeAlias = Callable[[PreparedData, Path, TrainingConfig], Selection]
+"""Makes the selection that a recipe asks for, of the training split and the prepared folder."""
 
 
 class Objective(nn.Module):

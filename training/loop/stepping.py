@@ -16,8 +16,7 @@ from tandem.models.architectures.layers.dropout import Masks
 from tandem.models.architectures.protocol import Seq2SeqModel
 from tandem.models.errors import CheckpointError
 from tandem.training.data.batches import TrainingBatch
-from tandem.training.loop.objective import Objective
-from tandem.training.loop.selection import Selection
+from tandem.training.loop.objective import Objective, Selection
 from tandem.training.optimisation.ema import MovingAverage
 from tandem.training.optimisation.optim import build_optimiser
 from tandem.training.optimisation.precision import float32_products

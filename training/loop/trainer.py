@@ -21,7 +21,7 @@ import torch
 
 from tandem.models.architectures.layers.linear import unfolded
 from tandem.models.architectures.protocol import Seq2SeqModel
-from tandem.models.errors import DecodingError
+from tandem.models.errors import ConfigError, DecodingError
 from tandem.models.steps.loading import model_tensors
 from tandem.training.checkpoint import (
     TrainingProgress,
@@ -33,17 +33,16 @@ from tandem.training.checkpoint import (
     save_checkpoint,
     set_random_states,
 )
-from tandem.training.data.augmentation import Augmentation
 from tandem.training.data.batches import collate
 from tandem.training.data.dataset import PreparedData, vocabulary_digest
+from tandem.training.data.directions import NO_TAGS, SourceTags, source_tags
 from tandem.training.data.plans import plan_epoch
-from tandem.training.data.rewriters import Rewriters
-from tandem.training.data.stream import Group, Stream
+from tandem.training.data.stream import Group, Stream, TextRewriting
 from tandem.training.data.summary import PreparedSummary
 from tandem.training.experiment import Experiment
 from tandem.training.loop.divergence import diverged, fault_of, fault_of_search, fault_of_weights, set_aside
 from tandem.training.loop.interruption import interruptible
-from tandem.training.loop.objective import Objective
+from tandem.training.loop.objective import Objective, OpenSelection
 from tandem.training.loop.reporting import Reporter, ShownSentence, TrainingClock, Window
 from tandem.training.loop.resuming import (
     check_recipe,
@@ -53,7 +52,6 @@ from tandem.training.loop.resuming import (
     seed_process,
     states_of_others,
 )
-from tandem.training.loop.selection import training_selection
 from tandem.training.loop.stepping import Stepper
 from tandem.training.loop.trainable import trainable_model
 from tandem.training.loop.validation import Validated
@@ -100,16 +98,16 @@ def training_stream(
     recipe: Recipe,
     data: PreparedData,
     processes: Processes,
-    augmentation: Augmentation | None,
-    rewriters: Rewriters | None = None,
+    tags: SourceTags = NO_TAGS,
+    rewriting: TextRewriting | None = None,
 ) -> Stream:
     """The batches that a recipe makes of its training data, and this process's share of them."""
     return Stream(
         data,
         recipe.training.accumulate,
         processes,
-        augmentation,
-        rewriters,
+        tags,
+        rewriting,
         seed=recipe.training.seed,
         max_tokens=recipe.training.batch_tokens,
         max_items=recipe.training.batch_sentences,
@@ -131,8 +129,8 @@ class Trainer:
         processes: those that train together, and the device of this one.
         reporter: where progress goes; called by rank 0 alone.
         validator: decodes and scores; called by rank 0 after the validation loss, its values join that.
-        augmentation: rewrites training batches, never those of the validation.
-        rewriters: processes that do so ahead of this one; 0 = a thread of this one.
+        rewriting: of training pairs, never of those of the validation; None = they stay as they are.
+        select: makes the selection of words that the recipe may ask for; None = nothing can.
 
     Attributes:
         choice: the precision that the recipe asks for, or what its "auto" stands for here.
@@ -147,11 +145,12 @@ class Trainer:
         processes: Processes = ALONE,
         reporter: Reporter,
         validator: Validator | None = None,
-        augmentation: Augmentation | None = None,
-        rewriters: int = 0,
+        rewriting: TextRewriting | None = None,
+        select: OpenSelection | None = None,
     ) -> None:
         self.recipe, self.run, self.reporter, self.validator = recipe, Run(folder), reporter, validator
-        self.processes, self.data, self.rewriters = processes, data, rewriters
+        self.processes, self.data = processes, data
+        self.rewriters = 0 if rewriting is None else rewriting.processes
         self.choice = chosen(recipe.training.precision, processes)
         self._training = replace(recipe.training, precision=self.choice.precision)
         self.train_data = PreparedData.open(data, "train")
@@ -159,10 +158,19 @@ class Trainer:
         config = recipe.prepared_config(PreparedSummary.load(data))
         torch.manual_seed(recipe.training.seed)
         self.model = trainable_model(recipe, config).to(processes.device)
-        selection = training_selection(self.train_data, data, recipe.training)
+        selection = None
+        if recipe.training.selection:
+            if select is None:
+                raise ConfigError(
+                    "training selection needs the extra 'refining': its folder, extras/refining, is not there; bring it"
+                    " back, or set selection = 0"
+                )
+            selection = select(self.train_data, data, recipe.training)
         self.stepper = Stepper(self.model, replace(recipe, training=self._training), processes, selection)
         seed_process(recipe.training.seed, processes)
-        self.stream = training_stream(recipe, self.train_data, processes, augmentation, Rewriters(data, rewriters))
+        tagged = recipe.data.rewrites or recipe.data.join_share
+        tags = source_tags(recipe.data, recipe.languages, data) if tagged else NO_TAGS
+        self.stream = training_stream(recipe, self.train_data, processes, tags, rewriting)
         self.progress = TrainingProgress(vocabularies=vocabulary_digest(data), precision=self.choice.precision)
         self._window = Window()
         self._watch = TrainingClock(0.0)

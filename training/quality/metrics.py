@@ -1,8 +1,7 @@
-"""Scores of decoded text: sacreBLEU's BLEU, chrF and TER, BLEU as the papers counted it, and ROUGE."""
+"""Scores of decoded text: sacreBLEU's BLEU, chrF and TER, and ROUGE."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,8 +18,8 @@ class MeasuredScore:
     """One number and how it came about.
 
     Attributes:
-        metric: a name of :func:`all_metrics`.
-        value: in points of 100; higher is better, but see :func:`is_error`.
+        metric: a name of :func:`corpus_metrics`, or of what else is counted.
+        value: in points of 100; higher is better, but not of TER.
         signature: the implementation's own description of its settings.
     """
 
@@ -53,7 +52,7 @@ def _primary(language: str) -> str:
     return language.replace("_", "-").split("-")[0].lower()
 
 
-def _ter(language: str) -> Metric:
+def ter(language: str) -> Metric:
     """TER of words; of languages with a tokeniser of their own it takes Chinese characters and punctuation apart too.
 
     sacreBLEU's ``asian_support`` does so in normalised text only.
@@ -81,48 +80,7 @@ def corpus_metrics(task: str, language: str) -> dict[str, Metric]:
 
     # `force` only says that a line may end in " ." without a warning.
     metrics: dict[str, Metric] = {"BLEU": BLEU(force=True, tokenize=bleu_tokens(language)), "chrF": CHRF()}
-    return metrics | {"TER": _ter(language)} if task == "postedit" else metrics
-
-
-def all_metrics(task: str, language: str, *, tokenised: bool = False) -> dict[str, Metric]:
-    """A task's own metrics, then what the five papers print of such tasks.
-
-    ======================  ============================================================================================
-    TER                     multi-source attention's HTER, where the reference is a post-edit; case does not count
-    BLEU, lower case        ME-MD: ``mteval-v11b.pl``, case-insensitive
-    tokenised BLEU          ConvS2S, layer-wise coordination: ``multi-bleu.perl`` on cased Moses tokens
-    ... lower case          DPN-S2S, and layer-wise coordination on IWSLT14 De-En: the same in lower case
-    ROUGE-Lsum              none of them: summaries of several sentences, as the field prints them
-    ROUGE ... recall        ConvS2S on DUC-2004, there of the first 75 bytes; without a limit for longer summaries
-    ======================  ============================================================================================
-
-    Both papers' English to Romanian is plain BLEU. NIST and DUC-2004 have four references. METEOR, which multi-source
-    attention also prints, is not here: docs/recipes.md says why.
-
-    Args:
-        task: "translate", "postedit" or "summarize".
-        language: of the references.
-        tokenised: whether the texts are tokens already, as the papers' corpora are; then these count, and are not
-            tokenised again, which would give other tokens (``'s`` becomes ``' s``).
-    """
-    if task == "summarize":
-        from tandem.training.quality.rouge import DUC_BYTES, rouge_metrics, shared_scorer, summary_level
-
-        scorer = shared_scorer()
-        recall = rouge_metrics("recall", scorer) | rouge_metrics("recall", scorer, DUC_BYTES)
-        return {**rouge_metrics("fmeasure", scorer), "ROUGE-Lsum": summary_level(sentence_lines), **recall}
-    metrics = corpus_metrics(task, language)
-    from tandem.training.quality.tokenised import MtevalBleu, TokenisedBleu, moses_tokens
-
-    tokens = None if tokenised else moses_tokens(language)
-    name = "as-is" if tokenised else f"moses-{language}"
-    return {
-        **metrics,
-        "TER": metrics.get("TER") or _ter(language),
-        "BLEU, lower case": MtevalBleu(bleu_tokens(language)),
-        "tokenised BLEU": TokenisedBleu(tokens, name),
-        "tokenised BLEU, lower case": TokenisedBleu(tokens, name, lowercase=True),
-    }
+    return metrics | {"TER": ter(language)} if task == "postedit" else metrics
 
 
 OWN = {
@@ -131,11 +89,6 @@ OWN = {
     "summarize": ("ROUGE-1", "ROUGE-2", "ROUGE-L"),
 }
 """The names that :func:`corpus_metrics` has, by task."""
-
-
-def is_error(metric: str) -> bool:
-    """Whether less of it is better."""
-    return metric == "TER"
 
 
 def corpus_scores(
@@ -191,21 +144,3 @@ def _check_parallel(hypotheses: Sequence[str], references: Sequence[str]) -> Non
             "hypotheses and references must be equally many, at least 1,"
             f" but are {len(hypotheses)} and {len(references)}"
         )
-
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
-
-
-def first_sentence(text: str) -> str:
-    """Baseline of summarization: everything up to the first end of a sentence."""
-    return _SENTENCE_END.split(text, maxsplit=1)[0]
-
-
-def sentence_lines(text: str) -> str:
-    """A text with each of its sentences on a line of its own, as ROUGE-Lsum reads it."""
-    return _SENTENCE_END.sub("\n", text)
-
-
-def first_words(text: str, count: int = 10) -> str:
-    """Baseline of summarization: the first words."""
-    return " ".join(text.split()[:count])

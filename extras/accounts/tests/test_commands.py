@@ -19,7 +19,7 @@ from tandem.extras.accounts.access import KeyedAccess, open_keys
 from tandem.extras.accounts.keys import CallerLimits, KeyStore
 from tandem.models.errors import ConfigError, TandemError
 from tandem.service.callers import Caller
-from tandem.service.database import StorageError, StorageFull
+from tandem.service.errors import StorageError, StorageFull
 from tandem.service.settings import Settings
 
 Run = Callable[..., Result]

@@ -17,11 +17,11 @@ from tandem.extras.accounts import errors
 from tandem.extras.accounts.access import KeyedAccess
 from tandem.extras.accounts.keys import MIGRATIONS, CallerLimits, KeyStore, Snapshot
 from tandem.extras.accounts.tests.guarded import TEXT, TRANSLATE, access_of, bearer, guarded, make_key
+from tandem.extras.shared.database import Database
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.service.callers import Caller
-from tandem.service.database import Database, StorageError
-from tandem.service.errors import AdminRequired, KeyInvalid, ServiceError
+from tandem.service.errors import AdminRequired, KeyInvalid, ServiceError, StorageError
 from tandem.service.http.error_replies import reply_for
 from tandem.service.settings import Settings
 from tests.deploy.promql import OF_EXTRAS, exposition

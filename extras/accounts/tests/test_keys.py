@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tandem.extras.accounts.keys import MIGRATIONS, CallerLimits, KeyStore, Snapshot
+from tandem.extras.shared.database import Database
 from tandem.models.errors import ConfigError
-from tandem.service.database import Database
 from tests.service.support import Clock
 
 DAY = 86_400.0

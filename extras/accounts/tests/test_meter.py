@@ -18,9 +18,10 @@ from tandem.extras.accounts.counters import MIGRATIONS, SqliteCounters, shared_c
 from tandem.extras.accounts.errors import LimitsUnavailable, QuotaExceeded, RateLimited
 from tandem.extras.accounts.keys import CallerLimits
 from tandem.extras.accounts.meter import Meter
+from tandem.extras.shared.database import Database
 from tandem.models.errors import ConfigError
 from tandem.service.callers import Receipt
-from tandem.service.database import Database, StorageError
+from tandem.service.errors import StorageError
 from tandem.service.http.error_replies import reply_for
 from tests.service.support import Clock
 

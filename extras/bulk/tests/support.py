@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tandem.deploy.loadtest.server import memory_of
 from tandem.extras.bulk.lines import Line, LineResult, fault_of, fields_of
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.run import Request, Stopped, translate_files
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.loadtest.server import memory_of
 from tandem.models.bundle import Bundle
 from tandem.models.search import Graphs
 from tests.service.support import CopyGraphs, copying

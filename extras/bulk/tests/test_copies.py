@@ -1,7 +1,7 @@
 """What a translation must have as its source has it: in how many made-up sentences a model keeps it by itself.
 
 Sentences with a number, an identifier, a placeholder of programs or an emoji, from the makers of the training text
-(training/data/copyables.py) but in other sentences and with other seeds; no rule of the service is on.
+(extras/augmentation/copyables.py) but in other sentences and with other seeds; no rule of the service is on.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
+from tandem.extras.augmentation import copyables
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.translator import BulkTranslator
-from tandem.training.data import copyables
 from tests.shipped import ROOT
 
 MAKERS = (copyables.number, copyables.identifier, copyables.slot, copyables.emoji)

@@ -12,10 +12,10 @@ from random import Random
 import pytest
 
 from tandem import Translator
-from tandem.deploy.evaluation.decoding import Decoding, translate_texts
-from tandem.deploy.evaluation.systems import load_systems
 from tandem.extras.bulk.options import BulkOptions
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.evaluation.decoding import Decoding, translate_texts
+from tandem.extras.evaluation.systems import load_systems
 from tandem.service.app import create_app
 from tandem.service.bundles.loading import build_engine
 from tandem.service.settings import Settings

@@ -13,11 +13,11 @@ from typing import cast
 import numpy as np
 import pytest
 
-from tandem.deploy.runtime import check_shortlist
 from tandem.extras.bulk.lines import LineFinding, LineResult
 from tandem.extras.bulk.run import Stopped
 from tandem.extras.bulk.tests.support import copier
 from tandem.extras.bulk.translator import BulkTranslator
+from tandem.extras.shared.runtime import check_shortlist
 from tandem.models.bundle import Bundle, Limits, Vocabularies, VocabularyFile
 from tandem.models.errors import ConfigError
 from tandem.models.search import Array, Batch, Failed, Graphs, OfflineDecoder, SearchingGraphs, SearchOptions

@@ -19,7 +19,7 @@ import httpx
 import pytest
 import yaml
 
-from tandem.deploy.loadtest.server import free_port
+from tandem.extras.loadtest.server import free_port
 from tests.shipped import ROOT, SHIPPED
 
 pytestmark = [

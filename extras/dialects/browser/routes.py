@@ -28,8 +28,17 @@ from tandem.extras.dialects.browser.schemas import (
     KissTranslation,
 )
 from tandem.extras.dialects.browser.wording import STATUSES, deeplx_worded, google_worded, worded_responses
-from tandem.service.http.credentials import caller_of, counted_caller, sender_of
-from tandem.service.http.dependencies import Parts, PartsDep, context_of, fields_of, memory_of, note_priority
+from tandem.service.http.dependencies import (
+    Parts,
+    PartsDep,
+    caller_of,
+    context_of,
+    counted_caller,
+    fields_of,
+    memory_of,
+    note_priority,
+    sender_of,
+)
 from tandem.service.http.error_replies import InvalidFields
 from tandem.service.http.openapi import error_responses
 from tandem.service.text.languages import language_name

@@ -26,8 +26,15 @@ from tandem.extras.dialects.deepl.schemas import (
 )
 from tandem.extras.dialects.deepl.translate import NOTICE, translate
 from tandem.service.callers import Caller
-from tandem.service.http.credentials import caller_of, counted_caller, sender_of
-from tandem.service.http.dependencies import Parts, PartsDep, RequestId, note_priority
+from tandem.service.http.dependencies import (
+    Parts,
+    PartsDep,
+    RequestId,
+    caller_of,
+    counted_caller,
+    note_priority,
+    sender_of,
+)
 from tandem.service.http.error_replies import InvalidFields
 from tandem.service.ports import extras
 from tandem.service.text.languages import base_language, language_name

@@ -16,8 +16,7 @@ from tandem.extras.dialects.deepl.schemas import (
 )
 from tandem.extras.dialects.settings import DialectSettings
 from tandem.service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
-from tandem.service.http.credentials import Sender
-from tandem.service.http.dependencies import Parts, context_of, memory_of
+from tandem.service.http.dependencies import Parts, Sender, context_of, memory_of
 from tandem.service.http.error_replies import HttpError, InvalidFields, not_offered
 from tandem.service.text.glossary import Glossary
 from tandem.service.text.languages import base_language, match_language

@@ -9,10 +9,18 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from tandem.extras.dialects.openai.chat import ChatReplies, errand_of, errands, text_of
 from tandem.extras.dialects.openai.document import STREAM, chat_body, openai_errors
 from tandem.extras.dialects.openai.schemas import ChatCompletion, ChatRequest, OpenAiModel, OpenAiModels
-from tandem.service.http.credentials import caller_of, counted_caller, sender_of
-from tandem.service.http.dependencies import PartsDep, context_of, fields_of, memory_of, note_priority
+from tandem.service.http.dependencies import (
+    PartsDep,
+    caller_of,
+    context_of,
+    counted_caller,
+    fields_of,
+    memory_of,
+    note_priority,
+    sender_of,
+)
 from tandem.service.http.openapi import streamed
-from tandem.service.http.streaming import stream
+from tandem.service.http.replying import stream
 from tandem.service.translation.progress import Progress
 from tandem.service.translation.requests import TranslateTask, priority_of
 

@@ -18,7 +18,7 @@ from tandem.extras.files import store
 from tandem.extras.files.tests.working import BEN, LINES, RecordingTranslator, file_jobs, finished, sent
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
-from tandem.service.database import StorageFull
+from tandem.service.errors import StorageFull
 from tandem.service.settings import Settings
 from tests.service.support import PATIENCE, Clock, Served, assert_error, served, until
 

@@ -24,9 +24,8 @@ from tandem.extras.files.tests.working import ANNA, BEN, LINES, RecordingTransla
 from tandem.models.bundle import Bundle
 from tandem.models.errors import DataInUse
 from tandem.service.callers import Caller
-from tandem.service.database import StorageFull
 from tandem.service.engine import DecodingFailed, Draining, Overloaded
-from tandem.service.errors import PairNotServed
+from tandem.service.errors import PairNotServed, StorageFull
 from tests.service.support import Clock, until
 
 pytestmark = pytest.mark.anyio

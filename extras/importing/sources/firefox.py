@@ -8,15 +8,15 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tandem.extras.fetching.downloads import PullError, check_room, download, forget, shown_url
+from tandem.extras.fetching.settings import FetchingSettings
+from tandem.extras.fetching.sources import FetchOptions, Offer
 from tandem.extras.importing.folders import import_folder
 from tandem.extras.importing.model import Asked, Labels
-from tandem.extras.importing.settings import ImportingSettings
 from tandem.extras.importing.sources.registry import PublishedFile, PublishedModel, is_address, read_registry
 from tandem.models.bundle import MANIFEST, Bundle
 from tandem.models.bundle.manifest import read_manifest
 from tandem.service.configuration import read_configuration
-from tandem.service.downloads import PullError, check_room, download, forget, shown_url
-from tandem.service.sources import FetchOptions, Offer
 
 LICENCE = "MPL-2.0"
 """Of all of Mozilla's models."""
@@ -66,7 +66,7 @@ FIREFOX = Firefox()
 
 def _place(registry: str) -> str:
     """Where the registry is: what was said, else the setting."""
-    return registry or read_configuration({}).settings.part(ImportingSettings).models_registry
+    return registry or read_configuration({}).settings.part(FetchingSettings).models_registry
 
 
 def _bring(place: str, file: PublishedFile, out: Path, options: FetchOptions) -> str:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem.extras.fetching.downloads import PullError
+from tandem.extras.fetching.sources import FetchOptions, Offer
 from tandem.extras.importing.folders import import_folder
 from tandem.extras.importing.model import Asked, Labels
 from tandem.models.bundle import MANIFEST, Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.folders import whole_folder
-from tandem.service.downloads import PullError
-from tandem.service.sources import FetchOptions, Offer
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _PAIR = re.compile(r".*?([a-z]{2,3}-[a-z]{2,3})")

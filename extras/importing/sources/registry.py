@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tandem.extras.fetching.downloads import PullError, download_text, shown_url
 from tandem.models.errors import ConfigError
-from tandem.service.downloads import PullError, download_text, shown_url
 
 ADDRESS = "https://storage.googleapis.com/moz-fx-translations-data--303e-prod-translations-data"
 """Where Mozilla publishes it."""

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from tandem.extras.importing.model import ForeignModel
+from tandem.extras.proofs.proof import Judge
+from tandem.extras.proofs.verdicts import STANDARD
 from tandem.models.architectures.protocol import Padded
 from tandem.models.architectures.transformer import Transformer
 from tandem.models.search import SearchOptions, translate_batch
 from tandem.models.steps.torch_graphs import TorchGraphs
 from tandem.models.vocabulary import BOS, EOS
-from tandem.training.export.proof import Judge
-from tandem.training.export.verdicts import STANDARD
 
 Array = np.ndarray[Any, Any]
 

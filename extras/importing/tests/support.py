@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from tandem.extras.proofs.shapes import pieces, sentencepiece_model, write_json
-from tandem.training.export.sentences import proof_sentences
+from tandem.extras.shared.sentences import proof_sentences
 
 ENGLISH, GERMAN = proof_sentences("en")[:40], proof_sentences("de")[:40]
 CONFIG: dict[str, Any] = {

@@ -11,13 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tandem.extras.importing import serving as fetching
+from tandem.extras.fetching import serving as fetching
+from tandem.extras.fetching.sources import FetchOptions, fetch_bundle
 from tandem.extras.importing.tests.published import Served
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.service.app import create_app
 from tandem.service.settings import Settings
-from tandem.service.sources import FetchOptions, fetch_bundle
 from tests.conftest import anyio_backend
 from tests.service.support import PATIENCE
 

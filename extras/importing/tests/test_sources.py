@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tandem.extras.fetching.sources import FetchOptions, fetch_bundle
 from tandem.extras.importing.publishing import page
 from tandem.extras.importing.sources import registry
 from tandem.extras.importing.tests.published import Served, change_index
@@ -25,7 +26,6 @@ from tandem.models.folders import hold
 from tandem.models.search import translate_batch
 from tandem.models.translation.translator import encode_lines
 from tandem.service.runtimes.onnx import OnnxGraphs
-from tandem.service.sources import FetchOptions, fetch_bundle
 from tests.command import ends
 from tests.shipped import SHIPPED
 

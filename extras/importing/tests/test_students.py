@@ -50,6 +50,7 @@ from tandem.extras.importing.tests.support import ENGLISH
 from tandem.extras.proofs import engines
 from tandem.extras.proofs import student_proof as comparison
 from tandem.extras.proofs.options import EnginesOptions, StudentsOptions
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.architectures.layers.embedding import sinusoids
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError, ForeignModelError
@@ -60,7 +61,6 @@ from tandem.models.translation.translator import encode_lines
 from tandem.models.vocabulary import BOS, EOS, PAD, UNK
 from tandem.service.runtimes.onnx import OnnxGraphs
 from tandem.training.export.onnx_graphs import sample_inputs
-from tandem.training.export.sentences import proof_sentences
 from tests.command import succeeds
 from tests.hiding import hiding
 from tests.training.toy import write_lines

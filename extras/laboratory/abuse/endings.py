@@ -18,12 +18,12 @@ from typing import Any
 
 import aiohttp
 
-from tandem.deploy.loadtest.client import connect, send
-from tandem.deploy.loadtest.scenarios import DIRECT
-from tandem.deploy.loadtest.server import Sample
 from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding, wait_for
 from tandem.extras.laboratory.service.verdicts import Verdict
 from tandem.extras.laboratory.workload import check_servable
+from tandem.extras.loadtest.client import connect, send
+from tandem.extras.loadtest.scenarios import DIRECT
+from tandem.extras.loadtest.server import Sample
 from tandem.models.errors import ConfigError
 
 _LEAVING, _LENGTH = 32, 100  # clients, and target tokens of the text of each: some seconds of work for all

@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tandem.deploy.loadtest.scenarios import DIRECT
-from tandem.deploy.loadtest.server import answers
 from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding
 from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.extras.loadtest.scenarios import DIRECT
+from tandem.extras.loadtest.server import answers
 from tandem.models.errors import ConfigError
 
 CHECKS = (

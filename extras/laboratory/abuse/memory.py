@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from tandem.deploy.loadtest.client import send_all
-from tandem.deploy.loadtest.server import Server
-from tandem.deploy.report import say
 from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding
 from tandem.extras.laboratory.service.verdicts import Verdict
 from tandem.extras.laboratory.workload import check_servable, tandem_body
 from tandem.extras.laboratory.workload import texts as pseudo_texts
+from tandem.extras.loadtest.client import send_all
+from tandem.extras.loadtest.server import Server
+from tandem.extras.shared.report import say
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 

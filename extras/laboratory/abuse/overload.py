@@ -7,12 +7,12 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-from tandem.deploy.loadtest.client import LoadRun, RequestOutcome, arrivals, open_loop, percentile
-from tandem.deploy.loadtest.scenarios import DIRECT
-from tandem.deploy.loadtest.server import Server
 from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding
 from tandem.extras.laboratory.service.loaded import LoadedService
 from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.extras.loadtest.client import LoadRun, RequestOutcome, arrivals, open_loop, percentile
+from tandem.extras.loadtest.scenarios import DIRECT
+from tandem.extras.loadtest.server import Server
 
 FACTOR = 5.0
 _LOST = 0.1  # share of the capacity that overload may cost

@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tandem.deploy.loadtest.server import settings_in_force
-from tandem.deploy.report import cell, environment, names, say, show_environment
 from tandem.extras.laboratory.abuse.endings import disconnect, kill, terminate
 from tandem.extras.laboratory.abuse.fuzz import fuzz
 from tandem.extras.laboratory.abuse.memory import memory
@@ -15,6 +13,8 @@ from tandem.extras.laboratory.abuse.overload import overload
 from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding
 from tandem.extras.laboratory.options import ReliabilityOptions
 from tandem.extras.laboratory.service.verdicts import in_words
+from tandem.extras.loadtest.server import settings_in_force
+from tandem.extras.shared.report import cell, environment, names, say, show_environment
 from tandem.service.telemetry.cgroups import usable_cores
 
 TRIALS: dict[str, Callable[[Setting], TrialFinding]] = {

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tandem.deploy.loadtest.server import Server, tandem_server
 from tandem.extras.laboratory.options import ReliabilityOptions
 from tandem.extras.laboratory.service.verdicts import Verdict
 from tandem.extras.laboratory.workload import ForcedText, forced_bodies, forced_texts, tandem_path
+from tandem.extras.loadtest.server import Server, tandem_server
 from tandem.models.bundle import Bundle
 
 BEAM = 5  # of every request

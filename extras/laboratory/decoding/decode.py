@@ -11,13 +11,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tandem.deploy.loadtest.server import memory_of
-from tandem.deploy.report import console, environment, in_own_process, names, numbers, say, show_environment, table
 from tandem.extras.laboratory.decoding.passes import Case, Kind, MeasuredCase, Workload, against, measure_cases, row_of
 from tandem.extras.laboratory.decoding.systems import TANDEM, DecodingSystem, Label, Task
 from tandem.extras.laboratory.decoding.tandem import SHORTLIST_GRAPH, Tandem
 from tandem.extras.laboratory.options import LARGEST_BATCH, PEERS, DecodeOptions
 from tandem.extras.laboratory.workload import check_one_text, texts
+from tandem.extras.loadtest.server import memory_of
+from tandem.extras.shared.report import (
+    console,
+    environment,
+    in_own_process,
+    names,
+    numbers,
+    say,
+    show_environment,
+    table,
+)
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.native.library import library

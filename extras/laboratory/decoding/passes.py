@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from tandem.deploy.loadtest.client import percentile
 from tandem.extras.laboratory.decoding.systems import TANDEM, DecodingSystem, Task
 from tandem.extras.laboratory.runner import MedianSpread, median_ratio, take_turns
 from tandem.extras.laboratory.workload import SentenceBatch, batches, sample
+from tandem.extras.loadtest.client import percentile
 from tandem.models.search import Hypothesis
 
 Kind: TypeAlias = Literal["forced", "text"]

@@ -23,13 +23,13 @@ from tandem.extras.laboratory.gpu.subjects import (
     random_sources,
     search_options,
 )
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.errors import ConfigError
 from tandem.models.search import Array, Graphs, Hypothesis, SearchOptions, translate_batch
 from tandem.models.steps.loading import load_bundle_model
 from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
 from tandem.models.translation.rendering import Renderer
 from tandem.models.translation.translator import encode_lines
-from tandem.training.export.sentences import proof_sentences
 from tandem.training.optimisation.precision import float32_products
 
 _SCORES, _LEAST = 1e-3, 0.97  # largest difference of a score; share of sentences that must come out the same

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tandem.deploy.outputs import check_file
-from tandem.deploy.report import as_json, environment, names, say, show_environment
 from tandem.extras.laboratory.gpu.lines import FAILED, OK, Line, run_lines
 from tandem.extras.laboratory.gpu.subjects import SYSTEMS
 from tandem.extras.laboratory.options import GpuOptions
+from tandem.extras.shared.outputs import check_file
+from tandem.extras.shared.report import as_json, environment, names, say, show_environment
 from tandem.models.errors import ConfigError
 from tandem.service.telemetry.cgroups import usable_cores
 

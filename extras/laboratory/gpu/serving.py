@@ -22,10 +22,10 @@ def load(*, bundle: str, device: str, clients: int, seconds: float) -> Found:
     read = open_bundle(bundle)
     if absent := [name for name in _NEEDED if find_spec(name) is None]:
         raise Missing(f"not installed: {', '.join(absent)}")
-    from tandem.deploy.loadtest.server import tandem_server
     from tandem.extras.laboratory.service.loaded import LoadedService
     from tandem.extras.laboratory.service.serve import naive_server
     from tandem.extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
+    from tandem.extras.loadtest.server import tandem_server
 
     settings = {"TANDEM_RUNTIME": "torch", "TANDEM_DEVICE": device}
     beam_size, forced = read.manifest.decoding.beam_size, forced_texts(read, _TEXTS)

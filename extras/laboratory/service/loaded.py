@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.deploy.loadtest.client import LoadRun, arrivals, closed_loop, open_loop
-from tandem.deploy.loadtest.measure import highest_rate
-from tandem.deploy.loadtest.options import not_answered
-from tandem.deploy.loadtest.server import Server, watched
-from tandem.deploy.report import say
+from tandem.extras.loadtest.client import LoadRun, arrivals, closed_loop, open_loop
+from tandem.extras.loadtest.measure import highest_rate
+from tandem.extras.loadtest.options import not_answered
+from tandem.extras.loadtest.server import Server, watched
+from tandem.extras.shared.report import say
 
 CAPACITY_P99 = 1.0  # seconds
 _WARM_UP = 3.0  # seconds

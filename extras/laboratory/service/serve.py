@@ -14,16 +14,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tandem.deploy.loadtest.command import disturbance
-from tandem.deploy.loadtest.options import not_answered
-from tandem.deploy.loadtest.server import Server, settings_in_force, tandem_server
-from tandem.deploy.report import console, environment, names, say, show_environment, table
 from tandem.extras.laboratory.options import SERVICE_PEERS, ServeOptions
 from tandem.extras.laboratory.runner import take_turns
 from tandem.extras.laboratory.service import verdicts
 from tandem.extras.laboratory.service.loaded import LoadedService, offered
 from tandem.extras.laboratory.service.verdicts import Verdict
 from tandem.extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies, tandem_path
+from tandem.extras.loadtest.command import disturbance
+from tandem.extras.loadtest.options import not_answered
+from tandem.extras.loadtest.server import Server, settings_in_force, tandem_server
+from tandem.extras.shared.report import console, environment, names, say, show_environment, table
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.service.telemetry.cgroups import usable_cores

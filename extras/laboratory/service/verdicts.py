@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from tandem.deploy.loadtest.options import not_answered
 from tandem.extras.laboratory.service.loaded import CAPACITY_P99
+from tandem.extras.loadtest.options import not_answered
 
 TARGET, AIM = 1.3, 2.0  # times the naive service's rate
 TAIL_SHARE, TAIL_RATIO = 1 / 3, 3.0  # of the naive service's p99; p99 over p50 at LOAD
@@ -85,7 +85,7 @@ def tail_verdict(capacity: float, rows: Sequence[dict[str, Any]]) -> Verdict:
 
 
 def memory_verdict(memory: dict[str, float]) -> Verdict:
-    """Resident memory once ready; ``memory`` is what :func:`deploy.loadtest.server.memory_of` tells."""
+    """Resident memory once ready; ``memory`` is what :func:`extras.loadtest.server.memory_of` tells."""
     return Verdict("resident MB once ready", memory.get("rss_mb"), MEMORY_MB)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tandem.extras.refining.shortlists import build_shortlist
 from tandem.models.bundle import Bundle
-from tandem.training.data.shortlists import build_shortlist
 from tandem.training.export.bundle import add_shortlist
 from tests.shipped import SHIPPED
 

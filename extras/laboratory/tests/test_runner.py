@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.deploy.loadtest.client import percentile
-from tandem.deploy.loadtest.server import memory_of
-from tandem.deploy.report import in_own_process
 from tandem.extras.laboratory.runner import MedianSpread, median_ratio, take_turns
+from tandem.extras.loadtest.client import percentile
+from tandem.extras.loadtest.server import memory_of
+from tandem.extras.shared.report import in_own_process
 
 figures = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 

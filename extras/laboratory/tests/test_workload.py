@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.deploy.loadtest.texts import TextWriter
 from tandem.extras.laboratory import workload
+from tandem.extras.loadtest.texts import TextWriter
 from tandem.models.errors import ConfigError
 from tandem.models.text import normalise
 from tandem.models.vocabulary import SentencePieceVocabulary, Vocabulary, WordVocabulary

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tandem.deploy.report import console, environment, say, show_environment, table
 from tandem.extras.laboratory.options import TrainingOptions
 from tandem.extras.laboratory.runner import median_ratio, take_turns
 from tandem.extras.laboratory.training.huggingface import HuggingFace, missing
@@ -35,6 +34,7 @@ from tandem.extras.laboratory.training.work import (
     recipe_of,
 )
 from tandem.extras.laboratory.workload import TransformerSize
+from tandem.extras.shared.report import console, environment, say, show_environment, table
 from tandem.service.telemetry.cgroups import usable_cores
 from tandem.training.optimisation.heap import keep_freed_memory
 from tandem.training.optimisation.precision import flushed_denormals

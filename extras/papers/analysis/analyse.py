@@ -12,12 +12,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tandem.deploy.evaluation.decoding import Decoding
-from tandem.deploy.outputs import check_folder
-from tandem.deploy.runtime import check_count
+from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.papers.analysis.attention import SentenceAttention, attended_lines, groups
 from tandem.extras.papers.analysis.figures import layer_maps, shares
 from tandem.extras.papers.analysis.tables import encoder_weights, entropies, shares_by_position, source_shares
+from tandem.extras.shared.outputs import check_folder
+from tandem.extras.shared.runtime import check_count
 from tandem.models.command import BundleFolder, Without
 from tandem.models.errors import ConfigError
 from tandem.training.data.features import read_columns

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tandem.extras.evaluation.plots import save_figure
 from tandem.extras.papers.analysis.attention import AttentionName, SentenceAttention, Weights
-from tandem.training.quality.plots import save_figure
 
 _CELL = 0.28  # inches of a row or column of a heat map
 

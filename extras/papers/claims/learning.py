@@ -10,8 +10,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from tandem.extras.evaluation.plots import save_figure
 from tandem.training.loop.reporting import read_metrics
-from tandem.training.quality.plots import save_figure
 
 Curves = dict[str, list[tuple[int, float]]]
 

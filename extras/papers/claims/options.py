@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from tandem.deploy.report import Measurement
+from tandem.extras.shared.report import Measurement
 from tandem.models.command import CorporaFolder
 
 

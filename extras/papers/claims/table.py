@@ -19,15 +19,16 @@ from pathlib import Path
 from sys import stderr
 from typing import Any
 
-from tandem.deploy.evaluation.decoding import Decoding
-from tandem.deploy.evaluation.systems import decode_system
-from tandem.deploy.outputs import check_folder
-from tandem.deploy.report import environment, names, say, show_environment
+from tandem.extras.evaluation.decoding import Decoding
+from tandem.extras.evaluation.significance import Counts
+from tandem.extras.evaluation.systems import decode_system
 from tandem.extras.papers.claims.agreement import Agreement, agreement
 from tandem.extras.papers.claims.compared import RECIPES, Family, families
 from tandem.extras.papers.claims.learning import draw_learning
 from tandem.extras.papers.claims.options import ClaimsOptions
 from tandem.extras.papers.claims.printing import markdown
+from tandem.extras.shared.outputs import check_folder
+from tandem.extras.shared.report import environment, names, say, show_environment
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.training.checkpoint import checkpoints, read_progress
@@ -38,7 +39,6 @@ from tandem.training.loop.commands import TrainOptions, prepare, train
 from tandem.training.loop.reporting import read_metrics
 from tandem.training.loop.trainer import Run
 from tandem.training.quality.metrics import corpus_metrics
-from tandem.training.quality.significance import Counts
 from tandem.training.recipe import Recipe, load_recipe
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import sacremoses
 
+from tandem.extras.evaluation.tokens import moses_line
 from tandem.extras.papers.corpora.rows import Row
 from tandem.extras.papers.corpora.specs import TextProcessing
-from tandem.training.data.tokens import moses_line
 
 UNKNOWN = "UNK"
 _CEDILLAS = str.maketrans("ŞşŢţ", "ȘșȚț")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tandem.deploy.evaluation.decoding import Decoding
+from tandem.extras.evaluation.decoding import Decoding
+from tandem.extras.evaluation.describe import bundle_parameters
 from tandem.extras.papers.claims import table as claims
 from tandem.extras.papers.claims.compared import RECIPES, Family, families
 from tandem.extras.papers.claims.learning import learning
@@ -24,7 +25,6 @@ from tandem.models.config import to_mapping
 from tandem.models.errors import ConfigError
 from tandem.training.data.corpus import read_lines
 from tandem.training.data.dataset import text_path
-from tandem.training.describe import bundle_parameters
 from tandem.training.export.bundle import Shipping
 from tandem.training.loop.commands import train
 from tandem.training.recipe import load_recipe

@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 
 from tandem.service.api.replies import Status
 from tandem.service.bundles.catalog import ServedLanguage
-from tandem.service.http.credentials import key_before_body
-from tandem.service.http.dependencies import PartsDep
+from tandem.service.http.dependencies import PartsDep, key_before_body
 from tandem.service.http.parts import http_parts
 from tandem.service.text.languages import language_name
 

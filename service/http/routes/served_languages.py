@@ -9,8 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from tandem.service.api.replies import DetectedLanguage, Language
 from tandem.service.api.schemas import DetectRequest
 from tandem.service.bundles.catalog import ServedLanguage
-from tandem.service.http.credentials import caller_of, sender_of
-from tandem.service.http.dependencies import PartsDep, fields_of
+from tandem.service.http.dependencies import PartsDep, caller_of, fields_of, sender_of
 from tandem.service.http.openapi import error_responses, request_body
 
 router = APIRouter()

@@ -24,13 +24,14 @@ from tandem.service.http.dependencies import (
     translate_request,
 )
 from tandem.service.http.error_replies import InvalidFields
-from tandem.service.http.mapping import (
+from tandem.service.http.openapi import error_responses, request_body, streamed
+from tandem.service.http.replying import (
     postedit_reply,
+    stream,
     summarize_reply,
     translate_reply,
+    wants_events,
 )
-from tandem.service.http.openapi import error_responses, request_body, streamed
-from tandem.service.http.streaming import stream, wants_events
 from tandem.service.translation.progress import Progress
 
 router = APIRouter(tags=["text"], responses=error_responses(400, 401, 403, 404, 413, 415, 422, 429, 500, 503, 504))

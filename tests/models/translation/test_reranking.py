@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from tandem.deploy.evaluation.decoding import Decoding, translate_texts
-from tandem.models.bundle import Bundle, Limits
-from tandem.models.search import Hypothesis, OfflineDecoder, SearchOptions
+from tandem.models.architectures.protocol import Padded
+from tandem.models.bundle import Bundle
+from tandem.models.search import Array, Hypothesis, OfflineDecoder, SearchOptions
 from tandem.models.search.offline import Failed, NBest
 from tandem.models.steps.loading import load_bundle_model
-from tandem.models.steps.torch_graphs import TorchGraphs
+from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
 from tandem.models.translation.rendering import Renderer
 from tandem.models.translation.reranking import WEIGHT, ChannelModel
 from tandem.models.translation.translator import encode_lines
 from tandem.models.vocabulary import BOS, EOS, TaggedVocabulary
-from tandem.training.export.proof import Judge as Teacher
 from tests.deploy.small import VOCABULARY, Make, make
 from tests.determinism import one_thread
 from tests.service.support import tiny_bundle, tiny_vocabulary
@@ -82,6 +83,15 @@ def test_hypotheses_are_ranked_by_both() -> None:
         assert channel.ranked(hypotheses, answers)[0].tokens == (best,)
 
 
+def log_probability(model: AnyModel, source: Array, target: list[int]) -> float:
+    """Of a target and its end, under teacher forcing."""
+    ended = [*target, EOS]
+    with torch.inference_mode():
+        encoded = model.encode((Padded(torch.tensor(source)[None], torch.tensor([len(source)])),))
+        logits_TV = model.score(torch.tensor([[BOS, *target]]), encoded)[0]
+    return float(torch.log_softmax(logits_TV, -1)[torch.arange(len(ended)), torch.tensor(ended)].sum())
+
+
 def test_answers_are_the_source_s_probabilities(make: Make) -> None:
     forward, back = Bundle.load(make("one", "de")), Bundle.load(make("back", "en", seed=2, target_language="de"))
     model = load_bundle_model(back)
@@ -99,31 +109,17 @@ def test_answers_are_the_source_s_probabilities(make: Make) -> None:
         return channel.ranked(outcome, [one[0] for one in answers if not isinstance(one, Failed)])
 
     ranked = [asked(line, outcome) for line, outcome in zip(lines, found, strict=True)]
-    teacher, moved = Teacher(model), 0
+    exact, moved = copy.deepcopy(model).double(), 0
     for line, before, after in zip(lines, found, ranked, strict=True):
         assert not isinstance(before, Failed)
-        source = Hypothesis(tuple(VOCABULARY.encode(line)), 0.0, 0.0, True, ())
 
-        def score(one: Hypothesis, line: str = line, source: Hypothesis = source) -> float:
+        def score(one: Hypothesis, line: str = line) -> float:
             (ids,) = encode_lines(VOCABULARY, [renderer.text(one, (), (line,))], 12)
-            channel = teacher.score((ids,), source) / (len(source.tokens) + 1)
+            source = VOCABULARY.encode(line)
+            channel = log_probability(exact, ids, source) / (len(source) + 1)
             return (1 - WEIGHT) * one.normalised + WEIGHT * channel
 
         assert [one.tokens for one in after] == [one.tokens for one in sorted(before, key=score, reverse=True)]
         moved += after[0].tokens != before[0].tokens
     assert 0 < moved < len(lines), "the judge changes something, not everything"
     assert channel.questions(lines[0], ["a"])[0].options.prefix[0] not in (BOS, EOS)
-
-
-def test_texts_are_translated_by_what_the_judge_prefers(make: Make) -> None:
-    forward, back = Bundle.load(make("one", "de")), Bundle.load(make("back", "en", seed=2, target_language="de"))
-
-    def translated(channel: Bundle | None) -> list[str]:
-        how = Decoding("torch", "float32", beam_size=4)
-        return translate_texts(forward, how.open_graphs(forward), how, LINES, "de", channel=channel)[0]
-
-    plain, ranked = translated(None), translated(back)
-    assert plain[2] == ranked[2] == "", "a line without text stays one"
-    assert plain != ranked
-    short = replace(back, manifest=replace(back.manifest, limits=Limits(12, 1)))
-    assert translated(short)[0] == plain[0], "too long to be judged"

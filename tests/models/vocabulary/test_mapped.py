@@ -8,10 +8,15 @@ import pytest
 
 from tandem.models.errors import VocabularyError
 from tandem.models.vocabulary import MappedVocabulary, TaggedVocabulary
-from tandem.training.export.sentences import proof_sentences
 from tests.models.vocabulary.published import pieces, sentencepiece_model
 
-ENGLISH = proof_sentences("en")[:40]
+ENGLISH = [
+    *("The train leaves the station at half past seven.", "She bought two books and a red umbrella."),
+    *("Who has seen the keys of the small house?", "The committee will publish its report in spring."),
+    *("It rained all night, so the river is high today.", "Please send the letter to the new address."),
+    *("Children under six travel free of charge.", "The engine stopped twice on the way home."),
+    *("He could not remember the name of the street.", "Most of the windows had been left open."),
+]
 MODEL = sentencepiece_model(ENGLISH, 120)
 PIECES = pieces(MODEL)
 MISSING = PIECES[5]

@@ -14,8 +14,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from tandem.service.http.connections import ConnectionBounds, ConnectionLimit, bounded_protocol
-from tandem.service.http.headers import SecurityHeaders
+from tandem.service.http.connections import ConnectionBounds, bounded_protocol
+from tandem.service.http.edges import ConnectionLimit, SecurityHeaders
 from tandem.service.http.middleware import RequestBody, RequestContext
 from tandem.service.telemetry.metrics import Metrics
 from tests.service.support import PATIENCE

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.models.bundle import Bundle
+from tandem.service.http.edges import SECURITY_HEADERS
 from tandem.service.http.error_replies import BadRequest
-from tandem.service.http.headers import SECURITY_HEADERS
 from tandem.service.http.intake import JsonBounds
 from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, served

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from tandem.models.bundle import Bundle
-from tandem.service.database import StorageFull
+from tandem.service.errors import StorageFull
 from tandem.service.http.middleware import RequestContext
 from tandem.service.settings import Settings
 from tandem.service.telemetry.metrics import Metrics

@@ -83,7 +83,7 @@ async def test_a_time_that_the_client_set_is_no_failure_of_ours(
 async def test_a_stream_that_breaks_off_has_failed_whatever_its_status(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.service.http.streaming.KEEP_ALIVE", 0.01)
+    monkeypatch.setattr("tandem.service.http.replying.KEEP_ALIVE", 0.01)
     service.graphs.crash_step = service.bundle.source_vocabularies[0].encode("haus")[0]
     service.graphs.gate.clear()
 

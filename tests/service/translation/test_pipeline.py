@@ -126,8 +126,6 @@ REPLIES = [
     (errors.LanguageNotServed("no"), 404, "language_not_served"),
     (errors.PairNotServed("no"), 404, "pair_not_served"),
     (errors.ModelNotFound("no"), 404, "model_not_found"),
-    (errors.ModelInUse("no"), 409, "model_in_use"),
-    (errors.ModelRefused("de-en@2", "broken"), 422, "model_refused"),
     (errors.GlossaryNotFound("no"), 404, "glossary_not_found"),
     (errors.KeyMissing(), 401, "key_missing"),
     (errors.KeyInvalid(), 403, "key_invalid"),

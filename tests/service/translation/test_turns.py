@@ -8,7 +8,7 @@ import threading
 import pytest
 from starlette.requests import HTTPConnection
 
-from tandem.service.http.credentials import sender_of
+from tandem.service.http.dependencies import sender_of
 from tandem.service.translation.turns import TurnThreads
 from tests.service.support import PATIENCE
 

@@ -13,9 +13,17 @@ import pytest
 
 from tandem.models.errors import ConfigError, VocabularyError
 from tandem.models.vocabulary import TaggedVocabulary, train_sentencepiece
+from tandem.training.data.batches import collate
 from tandem.training.data.config import CorpusConfig, DataConfig, VocabularyConfig
 from tandem.training.data.dataset import PreparedData, load_vocabularies, text_path
-from tandem.training.data.directions import directed_corpora, reserved_languages, translated_pairs
+from tandem.training.data.directions import (
+    NO_TAGS,
+    directed_corpora,
+    reserved_languages,
+    source_tags,
+    translated_pairs,
+)
+from tandem.training.data.plans import BatchPlan
 from tandem.training.data.prepare import prepare
 from tandem.training.data.summary import PreparedSummary
 from tandem.training.recipe import Recipe
@@ -94,6 +102,29 @@ def test_sources_begin_with_their_tags(root: Path) -> None:
     assert len(valid) == 15
     english = text_path(root.parent / "out", "one.reversed", "valid", "source0").read_text(encoding="utf-8")
     assert english == text_path(root.parent / "out", "one", "valid", "target").read_text(encoding="utf-8")
+
+
+def test_pairs_are_told_apart_by_their_tags(root: Path) -> None:
+    """Of a joined item the first pair alone keeps its own, and only pairs of the same ones are joined."""
+    made(root)
+    out = root.parent / "out"
+    data, (first, *_) = PreparedData.open(out, "train"), load_vocabularies(out)[0]
+    tags = source_tags(CONFIG, ("de", "en"), out)
+    assert (tags.ids, tags.codes) == (tuple(map(first.id_of, ("⟨en⟩", "⟨de⟩", "⟨bt⟩"))), ("en", "de", "bt"))
+    groups = tags.groups(data)
+    assert groups is not None
+    runs = [groups[begin:end] for begin, end in ((0, 50), (50, 100), (100, 200), (200, 250))]
+    assert [len(set(run.tolist())) for run in runs] == [1, 1, 1, 1], "a corpus, in the order of the recipe"
+    numbers = [int(run[0]) for run in runs]
+    assert numbers[0] == numbers[2] and len({*numbers}) == 3
+    everything = np.arange(len(data))
+    assert tags.before(data.source_sides[0], everything).tolist() == [1] * 200 + [2] * 50
+    batch = collate(data, BatchPlan(((200, 201, 202), (50, 51)), 90, 90), tags.before)
+    found = [[token for token in row if token in tags.ids] for row in batch.sources[0].values.tolist()]
+    assert found == [[tags.ids[0], tags.ids[2]], [tags.ids[1]]]
+    plain = replace(CONFIG, corpora=(corpus("one", "de", "en"),), tagged=False)
+    assert source_tags(plain, ("de", "en"), out) == NO_TAGS and NO_TAGS.groups(data) is None
+    assert NO_TAGS.before(data.source_sides[0], everything).tolist() == [0] * len(data)
 
 
 def test_what_is_held_out_is_held_out_both_ways(root: Path) -> None:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tandem.training.data import stream
-from tandem.training.data.augmentation import Augmentation
 from tandem.training.data.batches import collate
 from tandem.training.data.dataset import PreparedData, TokenArray
+from tandem.training.data.directions import SourceTags
 from tandem.training.data.features import FeatureArray
 from tandem.training.data.plans import BatchPlan, plan_epoch
 from tandem.training.data.stream import Group, Stream, share_out
 from tandem.training.parallel import Processes
-from tests.training.toy import DATA, padded_tokens
+from tests.training.toy import padded_tokens
 
 LIMITS: dict[str, Any] = {"seed": 3, "max_tokens": 60}
 
@@ -52,7 +52,7 @@ def pairs_of(group: Group) -> list[int]:
 
 def test_one_shard_is_the_plan_of_the_epoch() -> None:
     data = numbered(200)
-    plans = list(Stream(data, 1, Processes(), None, **LIMITS).plans(2))
+    plans = list(Stream(data, 1, Processes(), **LIMITS).plans(2))
     assert plans == list(plan_epoch(data.source_lengths, data.target_lengths, epoch=2, **LIMITS))
 
 
@@ -60,7 +60,7 @@ def test_shards_hold_every_pair_once_in_another_order_each_epoch(monkeypatch: py
     monkeypatch.setattr(stream, "SHARD", 64)
     monkeypatch.setattr(stream, "BLOCK", 8)
     data = numbered(203)  # four shards, the last block not full
-    own = Stream(data, 1, Processes(), None, **LIMITS)
+    own = Stream(data, 1, Processes(), **LIMITS)
     first, again, second = (list(own.plans(epoch)) for epoch in (0, 0, 1))
     assert first == again
     for plans in (first, second):
@@ -77,7 +77,7 @@ def test_shards_hold_every_pair_once_in_another_order_each_epoch(monkeypatch: py
 def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "SHARD", 64)
     monkeypatch.setattr(stream, "BLOCK", 8)
-    own = Stream(numbered(203), 2, Processes(), None, **LIMITS)
+    own = Stream(numbered(203), 2, Processes(), **LIMITS)
     whole = list(islice(own.updates(), 60))
     place = whole[40]
     rest = list(islice(own.updates(place.epoch, place.batch), 19))
@@ -101,9 +101,9 @@ def test_resumed_within_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.integers(1, 7), st.integers(1, 9))
 def test_processes_share_the_updates_of_one(accumulate: int, processes: int) -> None:
     data = numbered(90)
-    expected = list(islice(Stream(data, accumulate, Processes(), None, **LIMITS).updates(), 4))
+    expected = list(islice(Stream(data, accumulate, Processes(), **LIMITS).updates(), 4))
     shares = [
-        list(islice(Stream(data, accumulate, Processes(rank, processes), None, **LIMITS).updates(), 4))
+        list(islice(Stream(data, accumulate, Processes(rank, processes), **LIMITS).updates(), 4))
         for rank in range(processes)
     ]
     for number, group in enumerate(expected):
@@ -125,17 +125,17 @@ def test_rows_are_dealt_where_there_are_more_processes_than_batches() -> None:
     assert [share[0].target_length for share in shares] == [5, 5, 5, 0, 5]  # 0: nothing was left, a copy
 
 
-class Parity(Augmentation):
+class Parity(SourceTags):
     """Joins odd pairs with odd ones only, and takes the first symbol of a source for a tag."""
 
     def groups(self, data: PreparedData) -> NDArray[np.int16]:
         return (np.arange(len(data)) % 2).astype(np.int16)
 
-    def tags_before(self, side: TokenArray | FeatureArray, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    def before(self, side: TokenArray | FeatureArray, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.ones_like(pairs)
 
 
-PARITY = Parity(DATA, (), (), (), (), ("de", "en"), seed=1)
+PARITY = Parity()
 
 
 def test_joined_sources_lose_the_tags_inside() -> None:

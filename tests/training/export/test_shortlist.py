@@ -13,30 +13,24 @@ import numpy as np
 import onnx
 import pytest
 
-from tandem.deploy.evaluation.decoding import Decoding, decode_lines
-from tandem.deploy.evaluation.evaluation import EvaluationOptions, evaluate
-from tandem.deploy.runtime import check_shortlist
 from tandem.models.bundle import Bundle, sha256
-from tandem.models.errors import BundleError, ConfigError, CorpusError
+from tandem.models.errors import BundleError
 from tandem.models.search import Array, DecodeBatch, Graphs, Hypothesis, SearchOptions, Sentence, specs_to_json
 from tandem.models.search.shortlist import Shortlist, Table
 from tandem.models.steps.numbers import SPREAD
 from tandem.models.steps.torch_graphs import graph_modules
 from tandem.models.vocabulary import EOS
 from tandem.service.runtimes import onnx as runtime
+from tandem.service.runtimes import open_graphs
 from tandem.service.runtimes.onnx import OnnxGraphs as RuntimeGraphs
 from tandem.service.runtimes.sessions import open_session
-from tandem.training.export import bundle as exports
 from tandem.training.export.bundle import add_shortlist
-from tandem.training.export.ensemble import Assembly, ensemble_bundle
-from tandem.training.export.exporting import shortlist as shortlist_command
 from tandem.training.export.shortlist import shortlist_graph, shortlist_spec
 from tests.models.search.tables import run_out
 from tests.training.export.conftest import Exported
 from tests.training.export.support import HAS_VNNI, SIZES, OnnxGraphs, arrays
-from tests.training.toy import LETTERS
+from tests.training.toy import written
 
-DECODING = Decoding("onnx", "int8")
 precisions = pytest.mark.parametrize("precision", ["float32", "int8"])
 # Without VNNI, ONNX Runtime's products of signed bytes overflow now and then, unlike ones for a list and for all.
 same_sums = pytest.mark.skipif(not HAS_VNNI, reason="this processor's 8-bit products overflow")
@@ -261,78 +255,13 @@ def test_a_shortlist_of_other_vocabularies_is_refused(one: Exported, tmp_path: P
     assert Bundle.load(tmp_path / "bundle").shortlist is None
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> tuple[Path, Path]:
-    """Words of the toy corpus and their translations, both sides in a file."""
-    lines = np.random.default_rng(4).choice(list(LETTERS), size=(60, 4)).tolist()
-    (tmp_path / "text.de").write_text("".join(f"{' '.join(line)}\n" for line in lines), encoding="utf-8")
-    translated = [[f"the-{word}" for word in line] for line in lines]
-    (tmp_path / "text.en").write_text("".join(f"{' '.join(line)}\n" for line in translated), encoding="utf-8")
-    return tmp_path / "text.de", tmp_path / "text.en"
-
-
-def test_the_command_builds_a_list_that_evaluation_measures(
-    one: Exported, tmp_path: Path, text: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    source, target = text
-    path = tmp_path / "listed"
-    shortlist_command(one.bundle.path, [source] * 2, [target] * 2, 1, 0, path)
-    assert capsys.readouterr().out == f"{path}\n"
-    bundle = Bundle.load(path)
-    assert bundle.manifest.shortlist in bundle.manifest.files
-    assert bundle.shortlist is not None
-    for letter in LETTERS:
-        chosen = bundle.shortlist.select((np.array(bundle.source_vocabularies[0].encode(letter)),))
-        assert bundle.target_vocabulary.id_of(f"the-{letter}") in chosen
-        assert len(chosen) == len(bundle.shortlist.always) + 1
-
-    evaluate([path], [str(source)], [target], DECODING, EvaluationOptions(record="toy", as_json=True, shortlist=True))
-    printed = json.loads(capsys.readouterr().out)
-    assert list(printed["scores"]) == ["dpn", "dpn, with shortlist"]
-    scores = {(one.test_set, one.metric): one.value for one in Bundle.load(path).manifest.scores}
-    assert scores["toy, with shortlist", "% of reference tokens listed"] == 100
-    for measured in printed["scores"]["dpn, with shortlist"][:2]:  # the task's own ones; the others are not stored
-        assert scores["toy, with shortlist", measured["metric"]] == measured["value"]
-    assert "| toy, with shortlist | BLEU |" in (path / "MODEL_CARD.md").read_text("utf-8")
-
-    shortlist_command(path, [source], [target], 2, 1, in_place=True)
-    assert {one.test_set for one in Bundle.load(path).manifest.scores} == {"toy"}
-
-
 def test_lines_are_translated_with_a_list(one: Exported, tmp_path: Path) -> None:
     shutil.copytree(one.bundle.path, tmp_path / "bundle")
     size, letter = one.bundle.target_vocabulary.size, one.bundle.target_vocabulary.id_of("the-a")
     rows = [[letter]] * one.bundle.source_vocabularies[0].size
     add_shortlist(tmp_path / "bundle", Shortlist((Table.of(rows, size),), np.array([EOS]), size))
-    bundle, graphs, options = DECODING.open(tmp_path / "bundle")
-    lines = decode_lines(bundle, graphs, options, [["b c d", "", "a"]], check_shortlist(bundle, graphs))
+    bundle = Bundle.load(tmp_path / "bundle")
+    graphs = open_graphs(bundle, "onnx", "int8")
+    lines = written(bundle, graphs, [["b c d", "", "a"]], bundle.shortlist)
     assert len(lines) == 3
     assert set(" ".join(lines).split()) <= {"the-a"}
-
-
-def test_the_command_says_what_is_wrong(one: Exported, tmp_path: Path, text: tuple[Path, Path]) -> None:
-    source, target = text
-    path = one.bundle.path
-    for out, in_place in ((None, False), (tmp_path / "out", True)):
-        with pytest.raises(ConfigError, match="either --out"):
-            shortlist_command(path, [source], [target], 1, 0, out, in_place)
-    with pytest.raises(BundleError, match="already something"):
-        shortlist_command(path, [source], [target], 1, 0, tmp_path)
-    with pytest.raises(CorpusError, match="needs 1 --source for each --target"):
-        shortlist_command(path, [source, source], [target], 1, 0, tmp_path / "out")
-    with pytest.raises(ConfigError, match="build one with `tandem shortlist`"):
-        check_shortlist(*DECODING.open(path)[:2])
-
-
-def test_an_ensemble_has_its_first_members_shortlist(
-    one: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    members = [tmp_path / "first", tmp_path / "second"]
-    for member in members:
-        shutil.copytree(one.bundle.path, member, ignore=shutil.ignore_patterns("torchscript"))
-    shortlist = everything(one.bundle)
-    add_shortlist(members[0], shortlist)
-    monkeypatch.setattr(exports, "export_graphs", lambda model: ({}, one.bundle.graph_specs("int8")))
-    bundle = ensemble_bundle(members, tmp_path / "both", Assembly(precisions=()))
-    assert bundle.shortlist is not None
-    assert bundle.shortlist.to_bytes() == shortlist.to_bytes()

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tandem.deploy.evaluation.decoding import Decoding, decode_lines
-from tandem.deploy.evaluation.evaluation import EvaluationOptions, evaluate
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.search import SearchOptions, translate_batch
@@ -27,7 +25,8 @@ from tandem.training.data.config import CorpusConfig, VocabularyConfig
 from tandem.training.data.prepare import prepare
 from tandem.training.optimisation.optim import OptimiserConfig
 from tandem.training.recipe import Recipe, TrainingConfig
-from tests.training.toy import DATA, trained_bundle, write_lines
+from tests.command import needs, succeeds
+from tests.training.toy import DATA, trained_bundle, write_lines, written
 
 WORDS = [consonant + vowel for consonant in "bdgk" for vowel in "ae"]
 UPDATES = 150
@@ -92,17 +91,12 @@ def bundle(folder: Path) -> Bundle:
     return trained_bundle(recipe(), folder, 90)
 
 
-TORCH = Decoding("torch", "float32")
-
-
-def test_it_learns_to_keep_all_but_the_marked_word(
-    bundle: Bundle, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@needs("evaluate")
+def test_it_learns_to_keep_all_but_the_marked_word(bundle: Bundle, folder: Path) -> None:
     """By `tandem evaluate`, which also prints what leaving the translation alone would score."""
     assert bundle.manifest.target_form == "edits"
-    sources = [str(folder / "test.src"), str(folder / "test.mt")]
-    evaluate([bundle.path], sources, [folder / "test.pe"], TORCH, EvaluationOptions(as_json=True))
-    found = json.loads(capsys.readouterr().out)["scores"]
+    asked = ("--source", folder / "test.src", "--source", folder / "test.mt", "--references", folder / "test.pe")
+    found = json.loads(succeeds("evaluate", bundle.path, *asked, "--runtime", "torch", "--json"))["scores"]
     assert list(found) == ["edits", "as it is"]
     own, untouched = ({score["metric"]: score["value"] for score in found[name]} for name in ("edits", "as it is"))
     assert {"BLEU", "chrF", "TER", "tokenised BLEU"} <= set(own)
@@ -112,7 +106,7 @@ def test_it_learns_to_keep_all_but_the_marked_word(
 
 def test_lines_come_out_as_text(bundle: Bundle) -> None:
     columns = [["theba thede", "", "theka"], ["ba wrong de", "", "ka uhm"]]
-    assert decode_lines(bundle, *TORCH.prepare(bundle), columns) == ["ba right de", "", "ka"]
+    assert written(bundle, open_graphs(bundle, "torch"), columns) == ["ba right de", "", "ka"]
 
 
 def test_the_service_writes_text_and_shows_what_the_model_wrote(bundle: Bundle) -> None:

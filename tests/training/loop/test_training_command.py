@@ -15,9 +15,11 @@ import tomlkit
 import torch
 
 from tandem.models.bundle import Bundle
+from tandem.models.errors import ConfigError
 from tandem.training.checkpoint import load_model_tensors, read_progress
 from tandem.training.data.ancestry import read_ancestry, write_ancestry
 from tandem.training.data.summary import PreparedSummary
+from tandem.training.loop.commands import TrainOptions, train
 from tandem.training.loop.locking import LOCK, only_one
 from tandem.training.loop.reporting import read_metrics
 from tandem.training.loop.trainer import Run, Trainer
@@ -72,6 +74,17 @@ def test_data_that_was_prepared_for_another_recipe_is_not_trained_on(
     assert "run tandem prepare with --force, or with another --run" in said
     assert said.count("\n") == 1
     assert contents(run) == before
+
+
+def test_text_that_nothing_here_can_rewrite_is_not_trained_on(run: Path, written: Written) -> None:
+    def noisy(mapping: dict[str, Any]) -> None:
+        mapping["data"] |= {"noise": {"typos": 0.5}, "vocabulary": {"size": 330}}
+
+    with pytest.raises(ConfigError, match="noise and augmentation need the extra 'augmentation': its folder"):
+        train(TrainOptions(written(noisy), run))
+    assert not (run / "checkpoints").exists()
+    train(TrainOptions(written(), run))
+    assert read_progress(run / "checkpoints" / "checkpoint-3.safetensors")[0].update == 3
 
 
 def test_a_checkpoint_of_another_recipe_is_left_as_it_is(run: Path, written: Written) -> None:
@@ -351,16 +364,6 @@ def test_fewer_updates_have_a_cooldown_of_the_same_share(run: Path, written: Wri
     assert "note: cooldown" not in said
     rates = [line["rate"] for line in read_metrics(run / "metrics.jsonl") if line["group"] == "train"]
     assert rates[3:6] == pytest.approx([peak] * 3) and rates[6] < peak
-
-
-def test_a_run_is_described_by_its_newest_checkpoint(run: Path, written: Written, tmp_path: Path) -> None:
-    succeeds("train", written(), "--run", run)
-    found = json.loads(succeeds("describe", run, "--json"))
-    assert (found["name"], found["updates"]) == ("toy", 3)
-    newest = Run(run).newest
-    assert newest and found["parameters"]["total"] == sum(tensor.numel() for tensor in weights(newest).values())
-    (tmp_path / "empty").mkdir()
-    assert "neither a recipe file nor a run nor a bundle" in fails("describe", tmp_path / "empty", status=2)
 
 
 def test_it_says_first_what_is_trained_on_what(run: Path, written: Written) -> None:

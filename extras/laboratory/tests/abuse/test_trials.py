@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
-from tandem.deploy.loadtest.client import LoadRun, RequestOutcome
 from tandem.extras.laboratory.abuse.endings import disconnect, kill, lost_requests, terminate
 from tandem.extras.laboratory.abuse.overload import judge
 from tandem.extras.laboratory.abuse.reliability import as_markdown, measure
 from tandem.extras.laboratory.abuse.trials import Setting, TrialFinding, wait_for
 from tandem.extras.laboratory.options import ReliabilityOptions
 from tandem.extras.laboratory.service.verdicts import Verdict
+from tandem.extras.loadtest.client import LoadRun, RequestOutcome
 from tandem.models.errors import ConfigError
 from tests.command import fails
 from tests.shipped import SHIPPED

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tandem.deploy.report import names, numbers
 from tandem.extras.laboratory.decoding.decode import measure, show
 from tandem.extras.laboratory.decoding.systems import Label, Task
 from tandem.extras.laboratory.decoding.tandem import Tandem, search_options
 from tandem.extras.laboratory.options import DecodeOptions
 from tandem.extras.laboratory.workload import lengths
+from tandem.extras.shared.report import names, numbers
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.search import SearchOptions

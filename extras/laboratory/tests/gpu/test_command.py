@@ -27,10 +27,10 @@ from tandem.extras.laboratory.gpu.lines import Line, Missing, attempt
 from tandem.extras.laboratory.gpu.loan import chosen, markdown, measure, plan
 from tandem.extras.laboratory.gpu.subjects import REPETITION, SYSTEMS
 from tandem.extras.laboratory.options import GpuOptions
+from tandem.extras.shared.sentences import proof_sentences
 from tandem.models.architectures.registry import ARCHITECTURES, build_model
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
-from tandem.training.export.sentences import proof_sentences
 from tests.hiding import hiding
 from tests.shipped import ROOT, SHIPPED
 

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.deploy.loadtest.command import disturbance
-from tandem.deploy.loadtest.measure import highest_rate
-from tandem.deploy.loadtest.options import not_answered
-from tandem.deploy.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
-from tandem.deploy.report import run_measurement
 from tandem.extras.laboratory.options import ServeOptions
 from tandem.extras.laboratory.service import verdicts
 from tandem.extras.laboratory.service.loaded import LoadedService
 from tandem.extras.laboratory.service.serve import measure
 from tandem.extras.laboratory.workload import forced_bodies, forced_texts, naive_bodies
+from tandem.extras.loadtest.command import disturbance
+from tandem.extras.loadtest.measure import highest_rate
+from tandem.extras.loadtest.options import not_answered
+from tandem.extras.loadtest.server import Sample, Server, answers, busy_seconds, memory_of, tandem_server
+from tandem.extras.shared.report import run_measurement
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.vocabulary import WordVocabulary

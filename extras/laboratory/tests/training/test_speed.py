@@ -14,12 +14,12 @@ import pytest
 import tomlkit
 import torch
 
-from tandem.deploy.report import as_json
 from tandem.extras.laboratory.options import TrainingOptions
 from tandem.extras.laboratory.training import huggingface
 from tandem.extras.laboratory.training.speed import measure, show
 from tandem.extras.laboratory.training.work import Count, Ours, TrainingWork, padded, recipe_of
 from tandem.extras.laboratory.workload import TransformerSize
+from tandem.extras.shared.report import as_json
 from tandem.models.architectures.protocol import count_parameters
 from tandem.models.errors import ConfigError
 from tandem.training.data.dataset import PreparedData

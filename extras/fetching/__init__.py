@@ -1,0 +1,1 @@
+"""Bundles from elsewhere: archives and folders, and public models that other extras make bundles of."""
