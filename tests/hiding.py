@@ -20,12 +20,12 @@ sys.meta_path[:] = [Without if one is PathFinder else one for one in sys.meta_pa
 """
 
 
-def link_package(folder: Path, extra: str) -> None:
-    """The package in a folder, as links, without one of its extras."""
+def link_package(folder: Path, *extras: str) -> None:
+    """The package in a folder, as links, without some of its extras."""
     (folder / "tandem" / "extras").mkdir(parents=True)
-    for package, left in (("tandem", "extras"), ("tandem/extras", extra)):
+    for package, left in (("tandem", ("extras",)), ("tandem/extras", extras)):
         for path in (ROOT / package).iterdir():
-            if path.name not in (left, "__pycache__"):
+            if path.name not in (*left, "__pycache__"):
                 (folder / package / path.name).symlink_to(path)
 
 

@@ -22,6 +22,7 @@ WHOLE = (
     "tests/test_extras.py",
 )
 """Tests of the repository with everything in it."""
+FOUND = ("pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
@@ -40,15 +41,20 @@ asyncio.run(main())
 """
 
 
+def linked(folder: Path, *extras: str) -> Path:
+    """The repository in a folder, without some extras."""
+    for path in ROOT.iterdir():
+        if path.name not in ("tandem", "extras", ".git") and not path.name.startswith(".venv"):
+            (folder / path.name).symlink_to(path)
+    link_package(folder, *extras)
+    (folder / "extras").symlink_to(folder / "tandem" / "extras")
+    return folder
+
+
 @pytest.fixture(params=FOLDERS)
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The repository without one extra."""
-    for path in ROOT.iterdir():
-        if path.name not in ("tandem", "extras", ".git") and not path.name.startswith(".venv"):
-            (tmp_path / path.name).symlink_to(path)
-    link_package(tmp_path, request.param)
-    (tmp_path / "extras").symlink_to(tmp_path / "tandem" / "extras")
-    return tmp_path
+    return linked(tmp_path, request.param)
 
 
 def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,8 +73,16 @@ def test_the_service_answers_without_it(tree: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+def test_the_service_answers_and_the_tests_of_the_core_are_found_without_any(tmp_path: Path) -> None:
+    tree = linked(tmp_path, *(path.name for path in (ROOT / "extras").iterdir() if path.is_dir()))
+    for arguments in ((PROGRAM, str(tree / "bundle")), (*FOUND, *left_out(), "tests")):
+        done = run(tree, *arguments)
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+
+@pytest.mark.slow  # without any of them is more, and for every day
 def test_the_tests_of_the_core_are_found_without_it(tree: Path) -> None:
-    done = run(tree, "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *left_out(), "tests/service")
+    done = run(tree, *FOUND, *left_out(), "tests/service")
     assert done.returncode == 0, done.stdout[-3000:]
 
 

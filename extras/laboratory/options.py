@@ -31,7 +31,7 @@ class DecodeOptions(Measurement):
     The work is made of sentences with a fixed distribution of lengths, each batch decoded to its mean source length,
     so that the speed does not depend on the weights; and, where it is given, of real text that stops by itself.
 
-    Examples: tandem bench decode --bundle bundles/de-fr-en --batch-sizes 1,32,64 --peers ctranslate2 --json
+    Example: tandem bench decode --bundle bundles/de-fr-en --batch-sizes 1,32,64 --peers ctranslate2 --json
     |    tandem bench decode --random opus-mt --vocabulary 24000 --batch-sizes 1,8,32
     """
 

@@ -39,7 +39,7 @@ def native(
     ] = None,
     compiler: Annotated[str, typer.Option(envvar="CXX", help="A C++17 compiler: g++ 12 or newer.")] = "g++",
 ) -> None:
-    """Build the operators that decode faster with ONNX Runtime on the CPU (docs/performance.md); needs a C++ compiler.
+    """Build the operators that decode faster on the CPU: for ONNX Runtime, in C++ (docs/performance.md).
 
     They are used from then on by whatever runs ONNX graphs of this installation, unless TANDEM_NATIVE=false.
 
@@ -88,9 +88,10 @@ def build(out: Path, include: Path, compiler: str = "g++", flags: Sequence[str] 
         raise ConfigError(f"{include} has no {HEADER}: name the folder that has it with --include")
     with TemporaryDirectory(prefix="tandem-native-") as name:
         folder = Path(name)
-        objects = compile_kernels(folder, compiler, flags)
+        _check(compiler)
         given = [*_FLAGS, *flags, "-c", str(SOURCES / "operators.cpp"), "-isystem", str(include.resolve())]
         run([compiler, *given, "-o", "operators.o"], folder)
+        objects = compile_kernels(folder, compiler, flags)
         # Its own standard library inside: it shall load on older systems than the one that built it.
         linked = ["-shared", "-static-libstdc++", "-static-libgcc", *flags, *objects, "operators.o"]
         run([compiler, *linked, "-o", "built.so"], folder)
@@ -114,10 +115,7 @@ def compile_kernels(folder: Path, compiler: str, flags: Sequence[str] = ()) -> l
     Raises:
         ConfigError: another processor than x86-64 or arm64, no compiler, or code that does not compile.
     """
-    if platform.machine() not in _MACHINES:
-        raise ConfigError(f"the operators are for {' and '.join(_MACHINES)}, but this is {platform.machine()}")
-    if shutil.which(compiler) is None:
-        raise ConfigError(f"there is no compiler {compiler!r}: install g++, or name one with --compiler")
+    _check(compiler)
     common = (compiler, *_FLAGS, *flags, "-c")
     targets = {**_MACHINES[platform.machine()], "kernels_plain": (4, ())}
     for name, (lanes, own) in targets.items():
@@ -125,6 +123,14 @@ def compile_kernels(folder: Path, compiler: str, flags: Sequence[str] = ()) -> l
         run([*common, *given, "-o", f"{name}.o"], folder)
     run([*common, SOURCES / "targets.cpp", "-o", "targets.o"], folder)
     return [*(f"{name}.o" for name in targets), "targets.o"]
+
+
+def _check(compiler: str) -> None:
+    """Raises ConfigError where the operators cannot be compiled."""
+    if platform.machine() not in _MACHINES:
+        raise ConfigError(f"the operators are for {' and '.join(_MACHINES)}, but this is {platform.machine()}")
+    if shutil.which(compiler) is None:
+        raise ConfigError(f"there is no compiler {compiler!r}: install g++, or name one with --compiler")
 
 
 def run(call: Sequence[str | Path], folder: Path) -> None:

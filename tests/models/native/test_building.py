@@ -20,7 +20,7 @@ def header(folder: Path, content: str = "") -> Path:
 
 
 def test_the_command_builds_and_says_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = build_operators(tmp_path)
+    built = build_operators()
     monkeypatch.setattr(building, "build", lambda out, include, compiler: built)
     monkeypatch.setattr(building, "find_include", lambda: tmp_path)
     assert succeeds("native").split() == [f"{built}:", kernels_of(built)]

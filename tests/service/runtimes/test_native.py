@@ -19,8 +19,8 @@ from tests.shipped import SHIPPED
 
 
 @pytest.fixture(scope="module")
-def operators(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_operators(tmp_path_factory.mktemp("native"))
+def operators() -> Path:
+    return build_operators()
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_clos
 
 
 @pytest.fixture(scope="session")
-def operators(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_operators(tmp_path_factory.mktemp("native"))
+def operators() -> Path:
+    return build_operators()
 
 
 def native_graphs(folder: Path, specs: GraphSpecs, operators: Path) -> OnnxGraphs:
