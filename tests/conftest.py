@@ -64,7 +64,7 @@ def _group(item: pytest.Function) -> str:
 
     if "browser" in item.path.parts:  # they share one server
         return "browser"
-    if EXPORTING & set(item.fixturenames) and "export" in item.path.parts:
+    if EXPORTING & set(item.fixturenames) and {"export", "proofs", "refining"} & set(item.path.parts):
         callspec = getattr(item, "callspec", None)
         architecture = callspec.params.get("exported", "") if callspec else ""
         if not architecture and "one" in item.fixturenames:

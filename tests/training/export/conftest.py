@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -58,12 +58,19 @@ class Exported:
         return ScriptGraphs(files, specs)
 
 
+_MADE: dict[str, Exported] = {}  # of this process: extras' tests have this fixture too, each folder one of its own
+
+
 @pytest.fixture(scope="session")
 def exports(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Exported]:
     """The exported bundle of an architecture."""
 
-    @cache
     def export(architecture: str) -> Exported:
+        if architecture not in _MADE:
+            _MADE[architecture] = make(architecture)
+        return _MADE[architecture]
+
+    def make(architecture: str) -> Exported:
         if not ARCHITECTURES[architecture][1].trainable:
             return together(architecture)
         recipe = replace(toy_recipe(), name=architecture, architecture=architecture, model=LEARNERS[architecture])
