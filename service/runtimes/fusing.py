@@ -272,12 +272,9 @@ def _history_attention(graph: Graph, softmax: Node) -> None:
 
 def _side_by_side(graph: Graph, *parts: str) -> tuple[str, list[str]]:
     """What one product gives as query, key and value, and what keys and values are called for the pools."""
-    cut = [graph.made_by(graph.made_by(part, "Reshape").input[0], "Split") for part in parts]
-    split = cut[0]
-    thirds = [graph.makers[part].input[0] for part in parts] == list(split.output)
-    if any(node is not split for node in cut) or not thirds or _setting(split, "axis", 0) not in (-1, 2):
-        raise NoMatch
-    if len(split.input) != 1:
+    thirds = [graph.made_by(part, "Reshape").input[0] for part in parts]
+    split = graph.made_by(thirds[0], "Split")
+    if thirds != list(split.output) or len(split.input) != 1 or _setting(split, "axis", 0) not in (-1, 2):
         raise NoMatch
     appended = [reader.output[0] for part in parts[1:] for reader in graph.readers(part, "Squeeze")]
     if len(appended) != 2:
