@@ -26,11 +26,19 @@ _FLAGS = (
     # Vectors are wider than some targets' registers, and nobody passes them from one file to another.
     *("-Wno-psabi", "-Wno-unused-parameter", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
 )
-_X86 = {  # name: lanes of its vectors, and what it may use
-    "kernels_avx512": (16, ("-march=x86-64-v4", "-mprefer-vector-width=512")),
-    "kernels_avx2": (8, ("-march=x86-64-v3",)),
+_AVX512 = ("-march=x86-64-v4", "-mprefer-vector-width=512", "-DLANES=16")
+_X86 = {  # name: source, and what it may use
+    "kernels_avx512": ("kernels.cpp", _AVX512),
+    "kernels_avx2": ("kernels.cpp", ("-march=x86-64-v3", "-DLANES=8")),
+    "products_vnni": ("products.cpp", (*_AVX512, "-mavx512vnni")),
+    "products_amx": ("products.cpp", (*_AVX512, "-mavx512vnni", "-mamx-tile", "-mamx-int8", "-DTILES")),
 }
-_MACHINES: Mapping[str, Mapping[str, tuple[int, tuple[str, ...]]]] = {"x86_64": _X86, "aarch64": {}}
+_ANY: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "kernels_plain": ("kernels.cpp", ("-DLANES=4",)),
+    "targets": ("targets.cpp", ()),
+    "weights": ("weights.cpp", ()),
+}
+_MACHINES: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]] = {"x86_64": _X86, "aarch64": {}}
 
 
 def native(
@@ -117,12 +125,10 @@ def compile_kernels(folder: Path, compiler: str, flags: Sequence[str] = ()) -> l
     """
     _check(compiler)
     common = (compiler, *_FLAGS, *flags, "-c")
-    targets = {**_MACHINES[platform.machine()], "kernels_plain": (4, ())}
-    for name, (lanes, own) in targets.items():
-        given = [*own, f"-DLANES={lanes}", f"-DTARGET={name}", str(SOURCES / "kernels.cpp")]
-        run([*common, *given, "-o", f"{name}.o"], folder)
-    run([*common, SOURCES / "targets.cpp", "-o", "targets.o"], folder)
-    return [*(f"{name}.o" for name in targets), "targets.o"]
+    targets = {**_MACHINES[platform.machine()], **_ANY}
+    for name, (source, own) in targets.items():
+        run([*common, *own, f"-DTARGET={name}", SOURCES / source, "-o", f"{name}.o"], folder)
+    return [f"{name}.o" for name in targets]
 
 
 def _check(compiler: str) -> None:

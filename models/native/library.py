@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -16,3 +17,15 @@ def library() -> Path | None:
     """The compiled operators; None where they were not built, or are switched off."""
     off = os.environ.get(SWITCH, "").strip().lower() in ("false", "off", "no", "0")
     return LIBRARY if not off and LIBRARY.is_file() else None
+
+
+def products_of(library: Path) -> str | None:
+    """Which of its products of bytes this processor runs, such as ``vnni``; None where it has no such instructions.
+
+    Raises:
+        OSError: the library cannot be loaded.
+    """
+    name = ctypes.CDLL(str(library)).TandemProducts
+    name.restype = ctypes.c_char_p
+    found = name()
+    return None if found is None else str(found.decode().removeprefix("products_"))

@@ -9,6 +9,7 @@ from pathlib import Path
 import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
 from tandem.models.errors import BundleError
+from tandem.models.native.library import products_of
 
 _log = logging.getLogger("tandem.runtimes")
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -47,7 +48,7 @@ def _fused(path: Path, threads: int, operators: Path) -> tuple[ort.InferenceSess
     from tandem.service.runtimes.fusing import fuse
 
     model = onnx.load(path, load_external_data=False)
-    found = fuse(model, path.parent)
+    found = fuse(model, path.parent, products=products_of(operators) is not None)
     if not found:
         return _session(str(path), threads, None), found
     return _session(model.SerializeToString(), threads, operators, path.parent), found

@@ -1,51 +1,22 @@
-// The kernels as operators of ONNX Runtime, in the domain "tandem". service/runtimes/fusing.py writes graphs with them.
-#define ORT_API_MANUAL_INIT
-#include <onnxruntime_cxx_api.h>
-#undef ORT_API_MANUAL_INIT
-
+// The kernels as operators of ONNX Runtime, in the domain "tandem". service/runtimes/fusing writes graphs with them.
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <iterator>
 #include <vector>
 
 #include "kernels.h"
+#include "layer_operator.h"
+#include "operator.h"
 
 namespace {
 
-using Shape = std::vector<int64_t>;
-constexpr ONNXTensorElementDataType kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-constexpr ONNXTensorElementDataType kInt = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
-constexpr ONNXTensorElementDataType kByte = ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8;
-
-Shape shape_of(const Ort::ConstValue& value) { return value.GetTensorTypeAndShapeInfo().GetShape(); }
-
-int64_t elements(const Shape& shape) {
-  int64_t product = 1;
-  for (const int64_t size : shape) product *= size;
-  return product;
-}
-
-Ort::Status refused(const char* what) { return Ort::Status(what, ORT_INVALID_ARGUMENT); }
-
-// An operator with inputs and outputs of fixed types; ``Kernel`` has a constructor from its attributes and ComputeV2.
-template <class Kernel>
-struct Operator : Ort::CustomOpBase<Operator<Kernel>, Kernel, true> {
-  OrtStatusPtr CreateKernelV2(const OrtApi&, const OrtKernelInfo* info, void** kernel) const {
-    try {
-      *kernel = new Kernel(Ort::ConstKernelInfo(info));
-      return nullptr;
-    } catch (const std::exception& error) {
-      return Ort::Status(error.what(), ORT_FAIL).release();
-    }
-  }
-  const char* GetName() const { return Kernel::kName; }
-  const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
-  size_t GetInputTypeCount() const { return std::size(Kernel::kInputs); }
-  ONNXTensorElementDataType GetInputType(size_t index) const { return Kernel::kInputs[index]; }
-  size_t GetOutputTypeCount() const { return std::size(Kernel::kOutputs); }
-  ONNXTensorElementDataType GetOutputType(size_t index) const { return Kernel::kOutputs[index]; }
-};
+using tandem::elements;
+using tandem::kByte;
+using tandem::kFloat;
+using tandem::kInt;
+using tandem::Levels;
+using tandem::Shape;
+using tandem::shape_of;
 
 // Attention of several heads, or of one where keys have no axis of heads. Queries may have any shape: their order counts.
 struct Sizes {
@@ -92,20 +63,18 @@ struct SourceAttention {
 
   explicit SourceAttention(Ort::ConstKernelInfo info) : contexts(info) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto query = context.GetInput(0), keys = context.GetInput(1), values = context.GetInput(2);
     const auto mask = context.GetInput(3);
     const Shape known = shape_of(keys);
     const Sizes sizes(elements(shape_of(query)), known, shape_of(values), contexts.scale);
     if (!sizes.fit || elements(shape_of(mask)) != sizes.attention.sentences * sizes.attention.positions) {
-      return refused("SourceAttention: sizes of query, keys, values and mask do not fit together");
+      throw tandem::Refused("SourceAttention: sizes of query, keys, values and mask do not fit together");
     }
     auto out = context.GetOutput(0, contexts.by_sentence(sizes.attention, known.size() == 4));
     tandem::kernels().source_attention(sizes.attention, query.GetTensorData<float>(), keys.GetTensorData<float>(),
                                        values.GetTensorData<float>(), mask.GetTensorData<float>(),
                                        out.GetTensorMutableData<float>());
-    return Ort::Status(nullptr);
   }
 };
 
@@ -117,8 +86,7 @@ struct HistoryAttention {
 
   explicit HistoryAttention(Ort::ConstKernelInfo info) : contexts(info) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto query = context.GetInput(0), key = context.GetInput(1), value = context.GetInput(2);
     const auto keys = context.GetInput(3), values = context.GetInput(4), history = context.GetInput(5);
     const int64_t queries = elements(shape_of(query));
@@ -127,14 +95,13 @@ struct HistoryAttention {
     if (!sizes.fit || a.value_width != a.width || elements(shape_of(key)) != queries ||
         elements(shape_of(value)) != queries ||
         elements(shape_of(history)) != a.sentences * a.rows * a.positions) {
-      return refused("HistoryAttention: sizes of query, key, value, pools and history do not fit together");
+      throw tandem::Refused("HistoryAttention: sizes of query, key, value, pools and history do not fit together");
     }
     auto out = context.GetOutput(0, contexts.by_row(a));
     tandem::kernels().history_attention(a, query.GetTensorData<float>(), key.GetTensorData<float>(),
                                         value.GetTensorData<float>(), keys.GetTensorData<float>(),
                                         values.GetTensorData<float>(), history.GetTensorData<float>(),
                                         out.GetTensorMutableData<float>());
-    return Ort::Status(nullptr);
   }
 };
 
@@ -148,14 +115,13 @@ struct PackedHistoryAttention {
 
   explicit PackedHistoryAttention(Ort::ConstKernelInfo info) : contexts(info) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto packed = context.GetInput(0), keys = context.GetInput(1), values = context.GetInput(2);
     const auto history = context.GetInput(3);
     const Shape pool = shape_of(keys), seen = shape_of(history);
     if (pool.size() != 4 || pool != shape_of(values) || seen.size() != 2 || pool[0] < 1 || seen[0] % pool[0] != 0 ||
         seen[1] != pool[2] || elements(shape_of(packed)) != 3 * seen[0] * pool[1] * pool[3]) {
-      return refused("PackedHistoryAttention: sizes of rows, pools and history do not fit together");
+      throw tandem::Refused("PackedHistoryAttention: sizes of rows, pools and history do not fit together");
     }
     const int64_t rows = seen[0], width = pool[1] * pool[3];
     const tandem::Attention attention = {pool[0], rows / pool[0], pool[1], pool[2], pool[3], pool[3], contexts.scale,
@@ -173,7 +139,6 @@ struct PackedHistoryAttention {
     tandem::kernels().history_attention(attention, query, query + width, query + 2 * width,
                                         keys.GetTensorData<float>(), values.GetTensorData<float>(),
                                         history.GetTensorData<float>(), out.GetTensorMutableData<float>());
-    return Ort::Status(nullptr);
   }
 };
 
@@ -185,19 +150,18 @@ struct BestContinuations {
 
   explicit BestContinuations(Ort::ConstKernelInfo) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto logits = context.GetInput(0), score = context.GetInput(1), banned = context.GetInput(2);
     const auto forced = context.GetInput(3), count = context.GetInput(4);
     const Shape shape = shape_of(logits), bans = shape_of(banned), by_sentence = shape_of(context.GetInput(5));
     if (shape.size() != 2 || bans.size() != 2 || by_sentence.empty() || by_sentence[0] < 1 ||
         shape[0] % by_sentence[0] != 0 || bans[0] != shape[0]) {
-      return refused("BestContinuations: sizes of logits, bans and sentences do not fit together");
+      throw tandem::Refused("BestContinuations: sizes of logits, bans and sentences do not fit together");
     }
     const tandem::Search search = {by_sentence[0], shape[0] / by_sentence[0], shape[1], *count.GetTensorData<int64_t>(),
                                    bans[1]};
     if (search.candidates < 1 || search.candidates > search.rows * search.vocabulary) {
-      return refused("BestContinuations: count must be at least 1 and at most the continuations of a sentence");
+      throw tandem::Refused("BestContinuations: count must be at least 1 and at most the continuations of a sentence");
     }
     const int64_t* first_ban = bans[1] ? banned.GetTensorData<int64_t>() : nullptr;
     const Shape found = {search.sentences, search.candidates};
@@ -207,7 +171,6 @@ struct BestContinuations {
         search, logits.GetTensorData<float>(), score.GetTensorData<float>(), first_ban, forced.GetTensorData<int64_t>(),
         scores.GetTensorMutableData<float>(), tokens.GetTensorMutableData<int64_t>(),
         parents.GetTensorMutableData<int64_t>(), total.GetTensorMutableData<float>());
-    return Ort::Status(nullptr);
   }
 };
 
@@ -222,18 +185,17 @@ struct BestListed {
   explicit BestListed(Ort::ConstKernelInfo info)
       : size(info.GetAttribute<int64_t>("size")), spread(info.GetAttribute<float>("spread")) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto logits = context.GetInput(0), mean = context.GetInput(1), score = context.GetInput(2);
     const auto banned = context.GetInput(3), forced = context.GetInput(4), count = context.GetInput(5);
     const auto entries = context.GetInput(6), listed = context.GetInput(7);
     const Shape shape = shape_of(logits), bans = shape_of(banned), lists = shape_of(listed);
     if (shape.size() != 2 || bans.size() != 2 || lists.size() != 2 || lists[0] < 1 || shape[0] % lists[0] != 0 ||
         lists[1] != shape[1] || bans[0] != shape[0] || elements(shape_of(mean)) != shape[0] || shape[1] < 1) {
-      return refused("BestListed: sizes of logits, bans and lists do not fit together");
+      throw tandem::Refused("BestListed: sizes of logits, bans and lists do not fit together");
     }
     const int64_t rows = shape[0] / lists[0], wanted = *count.GetTensorData<int64_t>();
-    if (wanted < 1) return refused("BestListed: count must be at least 1");
+    if (wanted < 1) throw tandem::Refused("BestListed: count must be at least 1");
     const tandem::Search search = {lists[0], rows, shape[1], std::min(wanted, rows * shape[1]), bans[1]};
     const int64_t* first_ban = bans[1] ? banned.GetTensorData<int64_t>() : nullptr;
     const Shape found = {search.sentences, search.candidates};
@@ -244,7 +206,6 @@ struct BestListed {
         first_ban, forced.GetTensorData<int64_t>(), entries.GetTensorData<int64_t>(), listed.GetTensorData<float>(),
         scores.GetTensorMutableData<float>(), tokens.GetTensorMutableData<int64_t>(),
         parents.GetTensorMutableData<int64_t>(), total.GetTensorMutableData<float>());
-    return Ort::Status(nullptr);
   }
 };
 
@@ -252,26 +213,21 @@ struct QuantiseRows {
   static constexpr const char* kName = "QuantiseRows";
   static constexpr ONNXTensorElementDataType kInputs[] = {kFloat};
   static constexpr ONNXTensorElementDataType kOutputs[] = {kByte, kFloat};
-  float least, scale;
-  int64_t zero;
+  Levels levels;
+  float least;
 
-  explicit QuantiseRows(Ort::ConstKernelInfo info)
-      : least(info.GetAttribute<float>("least")),
-        scale(info.GetAttribute<float>("scale")),
-        zero(info.GetAttribute<int64_t>("zero")) {}
+  explicit QuantiseRows(Ort::ConstKernelInfo info) : levels(info), least(info.GetAttribute<float>("least")) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto x = context.GetInput(0);
     const Shape shape = shape_of(x);
-    if (shape.empty() || shape.back() < 1) return refused("QuantiseRows: rows have no features");
+    if (shape.empty() || shape.back() < 1) throw tandem::Refused("QuantiseRows: rows have no features");
     Shape rows = shape;
     rows.back() = 1;
-    auto levels = context.GetOutput(0, shape), largest = context.GetOutput(1, rows);
-    tandem::kernels().quantise_rows(elements(rows), shape.back(), least, scale, static_cast<int32_t>(zero),
-                                    x.GetTensorData<float>(), levels.GetTensorMutableData<uint8_t>(),
+    auto out = context.GetOutput(0, shape), largest = context.GetOutput(1, rows);
+    tandem::kernels().quantise_rows(elements(rows), shape.back(), least, levels.scale, levels.zero,
+                                    x.GetTensorData<float>(), out.GetTensorMutableData<uint8_t>(),
                                     largest.GetTensorMutableData<float>());
-    return Ort::Status(nullptr);
   }
 };
 
@@ -282,16 +238,14 @@ struct Gate {
 
   explicit Gate(Ort::ConstKernelInfo) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto x = context.GetInput(0);
     Shape shape = shape_of(x);
-    if (shape.empty() || shape.back() < 2 || shape.back() % 2) return refused("Gate: rows are no two halves");
+    if (shape.empty() || shape.back() < 2 || shape.back() % 2) throw tandem::Refused("Gate: rows are no two halves");
     shape.back() /= 2;
     auto gated = context.GetOutput(0, shape);
     tandem::kernels().gate(elements(shape) / shape.back(), shape.back(), x.GetTensorData<float>(),
                            gated.GetTensorMutableData<float>());
-    return Ort::Status(nullptr);
   }
 };
 
@@ -306,36 +260,36 @@ struct Normed {
     if constexpr (kKept) types[1] = kFloat;
     return types;
   }();
-  float epsilon, scale;
-  int64_t zero;
+  Levels levels;
+  float epsilon;
 
-  explicit Normed(Ort::ConstKernelInfo info)
-      : epsilon(info.GetAttribute<float>("epsilon")),
-        scale(info.GetAttribute<float>("scale")),
-        zero(info.GetAttribute<int64_t>("zero")) {}
+  explicit Normed(Ort::ConstKernelInfo info) : levels(info), epsilon(info.GetAttribute<float>("epsilon")) {}
 
-  Ort::Status ComputeV2(OrtKernelContext* given) {
-    Ort::KernelContext context(given);
+  void compute(const Ort::KernelContext& context) const {
     const auto x = context.GetInput(0), gain = context.GetInput(1), bias = context.GetInput(2);
     const Shape shape = shape_of(x);
     if (shape.empty() || shape.back() < 1 || elements(shape_of(gain)) != shape.back() ||
         elements(shape_of(bias)) != shape.back()) {
-      return refused("Normed: sizes of rows, gain and bias do not fit together");
+      throw tandem::Refused("Normed: sizes of rows, gain and bias do not fit together");
     }
-    auto levels = context.GetOutput(0, shape);
+    auto out = context.GetOutput(0, shape);
     float* kept = kKept ? context.GetOutput(kKept, shape).GetTensorMutableData<float>() : nullptr;
-    tandem::kernels().quantise_normed(elements(shape) / shape.back(), shape.back(), epsilon, scale,
-                                      static_cast<int32_t>(zero), gain.GetTensorData<float>(),
-                                      bias.GetTensorData<float>(), x.GetTensorData<float>(), kept,
-                                      levels.GetTensorMutableData<uint8_t>());
-    return Ort::Status(nullptr);
+    tandem::kernels().quantise_normed(elements(shape) / shape.back(), shape.back(), epsilon, levels.scale, levels.zero,
+                                      gain.GetTensorData<float>(), bias.GetTensorData<float>(),
+                                      x.GetTensorData<float>(), kept, out.GetTensorMutableData<uint8_t>());
   }
 };
 
-template <class Kernel>
-const Operator<Kernel>* operator_of() {
-  static const Operator<Kernel> one;
+template <class Kernel, size_t kOptional = 0>
+const tandem::Operator<Kernel, kOptional>* operator_of() {
+  static const tandem::Operator<Kernel, kOptional> one;
   return &one;
+}
+
+template <ONNXTensorElementDataType kIn, ONNXTensorElementDataType kOut>
+void add_product(Ort::CustomOpDomain* domain) {
+  using Kernel = tandem::LayerProduct<kIn, kOut>;
+  domain->Add(operator_of<Kernel, Kernel::kOptional>());
 }
 
 }  // namespace
@@ -344,6 +298,8 @@ const Operator<Kernel>* operator_of() {
 
 // The kernels in use, by name, and those of another name instead: 0 where this processor cannot run them.
 EXPORTED const char* TandemKernels() { return tandem::kernels().name; }
+// The products of this processor by name, or null where it has none that are fast and exact.
+EXPORTED const char* TandemProducts() { return tandem::products() ? tandem::products()->name : nullptr; }
 EXPORTED int TandemChoose(const char* name) { return tandem::choose(name); }
 
 EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
@@ -365,6 +321,10 @@ EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBa
       made.Add(operator_of<Gate>());
       made.Add(operator_of<Normed<false>>());
       made.Add(operator_of<Normed<true>>());
+      add_product<kFloat, kFloat>(&made);
+      add_product<kFloat, kByte>(&made);
+      add_product<kByte, kFloat>(&made);
+      add_product<kByte, kByte>(&made);
       return made;
     }();
     return api->AddCustomOpDomain(options, domain);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels.h"
+#include "products.h"
 
 namespace {
 
@@ -274,6 +275,59 @@ void bytes(const tandem::Kernels& k) {
   near(gated, expected, 1e-5, k.name, "gate");
 }
 
+// A product in numbers and in bytes, and that neither its neighbours nor the instruction set change a row.
+void products(const tandem::Products& p) {
+  const int64_t R = between(1, 70), K = between(1, 200), N = between(1, 150);
+  const bool turned = between(0, 1), by_row = between(0, 1), added = between(0, 1), biased = between(0, 3);
+  const float scale = 0.02f, factor = added ? 0.7f : 1.0f;
+  const int32_t zero = between(0, 255);
+  std::vector<int8_t> weights(K * N);
+  for (int8_t& one : weights) one = static_cast<int8_t>(between(-128, 127));
+  const Floats scales = normal(between(0, 3) ? N : 1, 0.1f), bias = normal(N), largest = normal(R), residual = normal(R * N);
+  const tandem::Weights w(weights.data(), K, N, turned, scale, zero, scales.data(), scales.size(),
+                          biased ? bias.data() : nullptr);
+  std::vector<uint8_t> x(R * w.depth);
+  for (uint8_t& one : x) one = static_cast<uint8_t>(between(0, 255));
+  Floats found(R * N), alone(N);
+  std::vector<uint8_t> levels(R * N);
+  tandem::Layer layer = {R, x.data(), by_row ? largest.data() : nullptr, added ? residual.data() : nullptr, factor,
+                         found.data(), nullptr, 0.5f, 77};
+  p.layer(w, layer, 0, w.panels());
+  layer.levels = levels.data();
+  p.layer(w, layer, 0, w.panels());
+  std::vector<double> expected;
+  for (int64_t row = 0; row < R; ++row) {
+    for (int64_t n = 0; n < N; ++n) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < K; ++k) {
+        sum += (static_cast<int64_t>(x[row * w.depth + k]) - zero) * weights[turned ? n * K + k : k * N + n];
+      }
+      double value = static_cast<double>(sum) * scale * scales[scales.size() == 1 ? 0 : n];
+      if (by_row) value *= largest[row];
+      if (biased) value += bias[n];
+      if (added) value = (value + residual[row * N + n]) * factor;
+      expected.push_back(value);
+      const double level = std::clamp(value / 0.5 + 77, 0.0, 255.0), got = levels[row * N + n];
+      require(std::abs(got - level) <= 0.51, p.name, "level of a product", got, level);
+    }
+  }
+  near(found, expected, 1e-5, p.name, "product");
+  for (const tandem::Products* const* one = tandem::runnable_products(); *one; ++one) {
+    const int64_t row = between(0, R - 1);
+    const tandem::Layer single = {1, x.data() + row * w.depth, by_row ? largest.data() + row : nullptr,
+                                  added ? residual.data() + row * N : nullptr, factor, alone.data(), nullptr, 1.0f, 0};
+    (*one)->layer(w, single, 0, w.panels());
+    require(std::equal(alone.begin(), alone.end(), found.begin() + row * N), p.name, "a row alone");
+  }
+
+  const Floats numbers = normal(between(1, 100), 60.0f);
+  std::vector<uint8_t> bytes(numbers.size());
+  p.quantise(numbers.size(), 0.7f, zero, numbers.data(), bytes.data());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    require(bytes[i] == level(numbers[i], 0.7f, zero), p.name, "level", bytes[i], level(numbers[i], 0.7f, zero));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -286,6 +340,10 @@ int main() {
       not_finite(**one);
       bytes(**one);
     }
+    std::printf("%s\n", (*one)->name);
+  }
+  for (const tandem::Products* const* one = tandem::runnable_products(); *one; ++one) {
+    for (int turn = 0; turn < 100; ++turn) products(**one);
     std::printf("%s\n", (*one)->name);
   }
   require(tandem::choose("kernels_plain") && !tandem::choose("none"), "targets", "choice");

@@ -25,6 +25,8 @@ from tests.shipped import SHIPPED
 from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_close, possible, reference
 
+PRODUCTS = ("Product", "ProductInLevels", "ProductOfLevels", "ProductOfLevelsInLevels")
+
 
 @pytest.fixture(scope="session")
 def operators() -> Path:
@@ -39,8 +41,8 @@ def native(one: Exported, operators: Path) -> OnnxGraphs:
     return native_graphs(one.bundle.path / "onnx/float32", one.bundle.graph_specs("float32"), operators)
 
 
-def fused(folder: Path, graph: str) -> Counter[str]:
-    return fuse(onnx.load(folder / f"{graph}.onnx", load_external_data=False), folder)
+def fused(folder: Path, graph: str, *, products: bool = False) -> Counter[str]:
+    return fuse(onnx.load(folder / f"{graph}.onnx", load_external_data=False), folder, products=products)
 
 
 @pytest.mark.parametrize("graph", GRAPH_NAMES)
@@ -110,6 +112,9 @@ def transformer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_found_in_the_graphs_of_a_transformer(transformer: Path) -> None:
     layers = {"SourceAttention": 2, "PackedHistoryAttention": 2, "QuantiseNormed": 6}
     assert fused(transformer, "step") == {**layers, "BestContinuations": 1}
+    # Of a layer: queries, keys and values; out; queries; out; hidden; out. And the vocabulary.
+    products = {"ProductOfLevels": 3 * 2, "Product": 2 * 2 + 1, "ProductOfLevelsInLevels": 2}
+    assert fused(transformer, "step", products=True) == {**layers, "BestContinuations": 1, **products}
 
 
 def test_what_is_found_in_the_shipped_graphs() -> None:
@@ -119,6 +124,20 @@ def test_what_is_found_in_the_shipped_graphs() -> None:
     assert found["step"]["SourceAttention"] == found["step"]["Gate"] == len(layers)
     assert found["step"]["BestContinuations"] == 1
     assert found["step"]["QuantiseRows"] and found["encode"]["Gate"]
+
+
+@pytest.mark.parametrize("graph", ["encode", "step", "step_shortlist"])
+def test_products_take_in_what_stands_around_them_in_the_shipped_graphs(graph: str) -> None:
+    folder = Bundle.load(SHIPPED).graph_path("int8", graph).parent
+    model = onnx.load(folder / f"{graph}.onnx", load_external_data=False)
+    before = Counter(node.op_type for node in model.graph.node)
+    fuse(model, folder, products=True)
+    after = Counter(node.op_type for node in model.graph.node)
+    # Those with a shortlist's entries, which are no constants, stay as they are.
+    left = after["MatMulIntegerToFloat"]
+    assert left == (graph == "step_shortlist")
+    assert sum(after[kind] for kind in PRODUCTS) == before["MatMulIntegerToFloat"] - left
+    assert after["QuantizeLinear"] + after["QuantiseRows"] == left
 
 
 def test_a_sentence_has_the_same_bits_in_any_batch(operators: Path) -> None:

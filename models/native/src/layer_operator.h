@@ -1,0 +1,202 @@
+// The operators of products.h: a product with what stands around it in a layer.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "kernels.h"
+#include "operator.h"
+#include "products.h"
+
+namespace tandem {
+
+constexpr int64_t kTogether = 16;  // panels of a task: their weights stay in a cache while all rows pass
+
+// The shape of a sum by NumPy's rule, and whether there is one.
+inline bool broadcast(const Shape& a, const Shape& b, Shape* out) {
+  out->assign(std::max(a.size(), b.size()), 1);
+  for (size_t i = 1; i <= out->size(); ++i) {
+    const int64_t one = i <= a.size() ? a[a.size() - i] : 1, other = i <= b.size() ? b[b.size() - i] : 1;
+    if (one != other && one != 1 && other != 1) return false;
+    (*out)[out->size() - i] = one == 1 ? other : one;
+  }
+  return true;
+}
+
+// Where the element of a shape is that stands at ``index`` of the shape that it is broadcast to.
+inline int64_t place(const Shape& shape, const Shape& out, int64_t index) {
+  int64_t at = 0, step = 1;
+  for (size_t i = 1; i <= out.size(); ++i) {
+    const int64_t size = out[out.size() - i], coordinate = index % size;
+    index /= size;
+    if (i > shape.size()) continue;
+    const int64_t own = shape[shape.size() - i];
+    if (own != 1) at += coordinate * step;
+    step *= own;
+  }
+  return at;
+}
+
+// ((x - zero) weights scale [largest] + bias [+ residual]) factor of rows x, which are bytes or become some, and the
+// result in bytes again where kOut is one. Rows that become bytes are divided by their largest magnitude (or ``least``)
+// where that is not 0. ``flat`` results are R x 1 x N, others have the shape of x but for the columns.
+template <ONNXTensorElementDataType kIn, ONNXTensorElementDataType kOut>
+struct LayerProduct {
+  static constexpr const char* kName =
+      kIn == kFloat ? (kOut == kFloat ? "Product" : "ProductInLevels")
+                    : (kOut == kFloat ? "ProductOfLevels" : "ProductOfLevelsInLevels");
+  // x, weights, scales, bias, largest, residual
+  static constexpr ONNXTensorElementDataType kInputs[] = {kIn, kSignedByte, kFloat, kFloat, kFloat, kFloat};
+  static constexpr ONNXTensorElementDataType kOutputs[] = {kOut};
+  static constexpr size_t kOptional = 3;
+  using Row = std::conditional_t<kIn == kFloat, float, uint8_t>;
+
+  Levels levels;
+  float least, factor, out_scale;
+  int64_t out_zero;
+  bool flat;
+  Weights weights;
+
+  explicit LayerProduct(Ort::ConstKernelInfo info)
+      : levels(info),
+        least(info.GetAttribute<float>("least")),
+        factor(info.GetAttribute<float>("factor")),
+        out_scale(info.GetAttribute<float>("out_scale")),
+        out_zero(info.GetAttribute<int64_t>("out_zero")),
+        flat(info.GetAttribute<int64_t>("flat") != 0),
+        weights(packed(info, levels)) {}
+
+  static Ort::ConstValue constant(Ort::ConstKernelInfo info, size_t index) {
+    int is_constant = 0;
+    const Ort::ConstValue value = info.GetTensorConstantInput(index, &is_constant);
+    if (!is_constant) throw Refused("Product: weights, scales and bias must be constants");
+    return value;
+  }
+
+  static Weights packed(Ort::ConstKernelInfo info, const Levels& levels) {
+    const auto values = constant(info, 1), scales = constant(info, 2);
+    const bool turned = info.GetAttribute<int64_t>("turned") != 0;
+    Shape shape = shape_of(values);
+    if (turned) std::reverse(shape.begin(), shape.end());
+    const int64_t count = elements(shape_of(scales));
+    const bool biased = info.GetInputCount() > 3 && !info.GetInputName(3).empty();
+    const float* bias = biased ? constant(info, 3).GetTensorData<float>() : nullptr;
+    if (products() == nullptr || shape.size() != 2 || shape[0] < 1 || shape[1] < 1 ||
+        (count != 1 && count != shape[1]) || (biased && elements(shape_of(constant(info, 3))) != shape[1])) {
+      throw Refused("Product: sizes of weights, scales and bias do not fit together");
+    }
+    return Weights(values.GetTensorData<int8_t>(), shape[0], shape[1], turned, levels.scale, levels.zero,
+                   scales.GetTensorData<float>(), count, bias);
+  }
+
+  void compute(const Ort::KernelContext& context) const {
+    const auto x = context.GetInput(0);
+    const Shape in = shape_of(x);
+    if (in.empty() || in.back() != weights.features) throw Refused("Product: rows do not have the weights' features");
+    const int64_t rows = elements(in) / weights.features;
+    Shape shape = in;
+    shape.back() = weights.columns;
+    if (flat) shape = {rows, 1, weights.columns};
+
+    const float* largest = optional(context, 4, rows);
+    Layer layer = {rows, bytes(x.template GetTensorData<Row>(), rows, &largest), largest, nullptr, factor, nullptr,
+                   nullptr, out_scale, static_cast<int32_t>(out_zero)};
+    if (!has(context, 5)) {
+      write(&layer, context.GetOutput(0, shape));
+      return panels(context, layer);
+    }
+    const auto residual = context.GetInput(5);
+    const Shape other = shape_of(residual);
+    Shape sum;
+    if (!broadcast(shape, other, &sum)) throw Refused("Product: what is added does not fit the product");
+    layer.residual = residual.template GetTensorData<float>();
+    if (elements(other) == elements(sum) && elements(shape) == elements(sum)) {
+      write(&layer, context.GetOutput(0, sum));
+      return panels(context, layer);
+    }
+    spread(context, layer, shape, other, sum);
+  }
+
+ private:
+  static bool has(const Ort::KernelContext& context, size_t index) {
+    return context.GetInputCount() > index && static_cast<const OrtValue*>(context.GetInput(index)) != nullptr;
+  }
+
+  static const float* optional(const Ort::KernelContext& context, size_t index, int64_t count) {
+    if (!has(context, index)) return nullptr;
+    const auto value = context.GetInput(index);
+    if (elements(shape_of(value)) != count) throw Refused("Product: what rows were divided by is not one number a row");
+    return value.template GetTensorData<float>();
+  }
+
+  // Rows as the kernels read them, and what they were divided by.
+  const uint8_t* bytes(const Row* x, int64_t rows, const float** largest) const {
+    thread_local std::vector<uint8_t> padded, exact;
+    thread_local std::vector<float> magnitudes;
+    const int64_t features = weights.features;
+    const uint8_t* levelled = nullptr;
+    if constexpr (kIn == kByte) {
+      levelled = x;
+    } else {
+      exact.resize(rows * features);
+      levelled = exact.data();
+      if (least > 0) {
+        magnitudes.resize(rows);
+        *largest = magnitudes.data();
+        kernels().quantise_rows(rows, features, least, levels.scale, levels.zero, x, exact.data(), magnitudes.data());
+      } else {
+        products()->quantise(rows * features, levels.scale, levels.zero, x, exact.data());
+      }
+    }
+    if (features == weights.depth) return levelled;
+    padded.resize(rows * weights.depth);
+    for (int64_t row = 0; row < rows; ++row) {
+      std::copy_n(levelled + row * features, features, padded.data() + row * weights.depth);
+    }
+    return padded.data();
+  }
+
+  static void write(Layer* layer, Ort::UnownedValue out) {
+    if constexpr (kOut == kFloat) {
+      layer->out = out.GetTensorMutableData<float>();
+    } else {
+      layer->levels = out.GetTensorMutableData<uint8_t>();
+    }
+  }
+
+  void panels(const Ort::KernelContext& context, const Layer& layer) const {
+    struct Task {
+      const Weights& weights;
+      const Layer& layer;
+    } task = {weights, layer};
+    const auto some = [](void* data, size_t number) {
+      const Task& task = *static_cast<Task*>(data);
+      const int64_t first = static_cast<int64_t>(number) * kTogether;
+      products()->layer(task.weights, task.layer, first, std::min(first + kTogether, task.weights.panels()));
+    };
+    context.ParallelFor(some, (weights.panels() + kTogether - 1) / kTogether, 0, &task);
+  }
+
+  // A sum of shapes that differ: no layer of ours has one.
+  void spread(const Ort::KernelContext& context, Layer layer, const Shape& shape, const Shape& other,
+                     const Shape& sum) const {
+    std::vector<float> alone(elements(shape));
+    const float* residual = layer.residual;
+    layer.residual = nullptr;
+    layer.out = alone.data();
+    panels(context, layer);
+    auto out = context.GetOutput(0, sum);
+    std::vector<float> added(elements(sum));
+    for (int64_t i = 0; i < elements(sum); ++i) {
+      added[i] = (alone[place(shape, sum, i)] + residual[place(other, sum, i)]) * factor;
+    }
+    if constexpr (kOut == kFloat) {
+      std::copy(added.begin(), added.end(), out.template GetTensorMutableData<float>());
+    } else {
+      products()->quantise(elements(sum), out_scale, static_cast<int32_t>(out_zero), added.data(),
+                           out.template GetTensorMutableData<uint8_t>());
+    }
+  }
+};
+
+}  // namespace tandem
