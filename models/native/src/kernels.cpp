@@ -388,14 +388,30 @@ void quantise_rows(int64_t rows, int64_t features, float least, float scale, int
   }
 }
 
+// What a sigmoid divides by: 1 + e^-x.
+INLINED Floats opened(Floats x) { return 1.0f + exponential(-x > 88.0f ? all(88.0f) : -x); }
+
 void gate(int64_t rows, int64_t features, const float* x, float* gated) {
   for (int64_t row = 0; row < rows; ++row, x += 2 * features, gated += features) {
     int64_t i = 0;
-    for (; i + kLanes <= features; i += kLanes) {
-      const Floats open = -load(x + features + i);
-      store(gated + i, load(x + i) / (1.0f + exponential(open > 88.0f ? all(88.0f) : open)));
-    }
+    for (; i + kLanes <= features; i += kLanes) store(gated + i, load(x + i) / opened(load(x + features + i)));
     for (; i < features; ++i) gated[i] = x[i] / (1.0f + std::exp(-x[features + i]));
+  }
+}
+
+void cell(int64_t count, const float* forget, const float* candidate, const float* previous, const float* x,
+          float* next, float* out) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const Floats kept = 1.0f / opened(load(forget + i));
+    const Floats mixed = (1.0f - kept) * load(candidate + i) + kept * load(previous + i);
+    store(next + i, mixed);
+    store(out + i, load(x + i) + (mixed < 0.0f ? Floats{} : mixed));
+  }
+  for (; i < count; ++i) {
+    const float kept = 1.0f / (1.0f + std::exp(-forget[i]));
+    next[i] = (1.0f - kept) * candidate[i] + kept * previous[i];
+    out[i] = x[i] + (next[i] < 0.0f ? 0.0f : next[i]);
   }
 }
 
@@ -434,4 +450,5 @@ void quantise_normed(int64_t rows, int64_t features, float epsilon, float scale,
 
 extern const tandem::Kernels TARGET;
 const tandem::Kernels TARGET = {TEXT(TARGET), source_attention, history_attention, best_continuations,
-                                best_listed,  quantise_rows,    gate,              quantise_normed};
+                                best_listed,  quantise_rows,    gate,              cell,
+                                quantise_normed};

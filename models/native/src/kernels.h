@@ -47,6 +47,11 @@ struct Kernels {
   // a sigmoid(b) of rows that are a and b side by side, so many features each.
   void (*gate)(int64_t rows, int64_t features, const float* x, float* gated);
 
+  // A recurrence without products (SSRU): with f a sigmoid of ``forget``, cell = (1 - f) candidate + f previous, and
+  // out = x + max(cell, 0); all of so many numbers.
+  void (*cell)(int64_t count, const float* forget, const float* candidate, const float* previous, const float* x,
+               float* cell, float* out);
+
   // round(norm(x) / scale) + zero of rows of so many features: layer normalisation with gain and bias. What is normed is
   // kept where ``normed`` is not null.
   void (*quantise_normed)(int64_t rows, int64_t features, float epsilon, float scale, int32_t zero, const float* gain,

@@ -37,8 +37,8 @@ inline int64_t place(const Shape& shape, const Shape& out, int64_t index) {
   return at;
 }
 
-// ((x - zero) weights scale [largest] + bias [+ residual]) factor of rows x, which are bytes or become some, and the
-// result in bytes again where kOut is one. Rows that become bytes are divided by their largest magnitude (or ``least``)
+// ((x - zero) weights scale [largest] + bias [+ residual]) factor of rows x, which are bytes or become some; at least 0
+// where it is ``rectified``, and in bytes again where kOut is one. Rows that become bytes are divided by their largest magnitude (or ``least``)
 // where that is not 0. ``flat`` results are R x 1 x N, others have the shape of x but for the columns.
 template <ONNXTensorElementDataType kIn, ONNXTensorElementDataType kOut>
 struct LayerProduct {
@@ -54,7 +54,7 @@ struct LayerProduct {
   Levels levels;
   float least, factor, out_scale;
   int64_t out_zero;
-  bool flat;
+  bool flat, rectified;
   Weights weights;
 
   explicit LayerProduct(Ort::ConstKernelInfo info)
@@ -64,6 +64,7 @@ struct LayerProduct {
         out_scale(info.GetAttribute<float>("out_scale")),
         out_zero(info.GetAttribute<int64_t>("out_zero")),
         flat(info.GetAttribute<int64_t>("flat") != 0),
+        rectified(info.GetAttribute<int64_t>("rectified") != 0),
         weights(packed(info, levels)) {}
 
   static Ort::ConstValue constant(Ort::ConstKernelInfo info, size_t index) {
@@ -99,8 +100,8 @@ struct LayerProduct {
     if (flat) shape = {rows, 1, weights.columns};
 
     const float* largest = optional(context, 4, rows);
-    Layer layer = {rows, bytes(x.template GetTensorData<Row>(), rows, &largest), largest, nullptr, factor, nullptr,
-                   nullptr, out_scale, static_cast<int32_t>(out_zero)};
+    Layer layer = {rows, bytes(x.template GetTensorData<Row>(), rows, &largest), largest, nullptr, factor, rectified,
+                   nullptr, nullptr, out_scale, static_cast<int32_t>(out_zero)};
     if (!has(context, 5)) {
       write(&layer, context.GetOutput(0, shape));
       return panels(context, layer);
@@ -183,12 +184,14 @@ struct LayerProduct {
     std::vector<float> alone(elements(shape));
     const float* residual = layer.residual;
     layer.residual = nullptr;
+    layer.rectified = false;
     layer.out = alone.data();
     panels(context, layer);
     auto out = context.GetOutput(0, sum);
     std::vector<float> added(elements(sum));
     for (int64_t i = 0; i < elements(sum); ++i) {
       added[i] = (alone[place(shape, sum, i)] + residual[place(other, sum, i)]) * factor;
+      if (rectified && added[i] < 0) added[i] = 0;
     }
     if constexpr (kOut == kFloat) {
       std::copy(added.begin(), added.end(), out.template GetTensorMutableData<float>());

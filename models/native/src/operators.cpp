@@ -249,6 +249,27 @@ struct Gate {
   }
 };
 
+// The next cell and what leaves it, of the forget gate's logits, the candidate, the previous cell and the cell's input.
+struct Cell {
+  static constexpr const char* kName = "Cell";
+  static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat, kFloat};
+  static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat, kFloat};
+
+  explicit Cell(Ort::ConstKernelInfo) {}
+
+  void compute(const Ort::KernelContext& context) const {
+    const Shape shape = shape_of(context.GetInput(0));
+    for (size_t i = 1; i < std::size(kInputs); ++i) {
+      if (shape_of(context.GetInput(i)) != shape) throw tandem::Refused("Cell: what it reads differs in shape");
+    }
+    auto cell = context.GetOutput(0, shape), out = context.GetOutput(1, shape);
+    tandem::kernels().cell(elements(shape), context.GetInput(0).GetTensorData<float>(),
+                           context.GetInput(1).GetTensorData<float>(), context.GetInput(2).GetTensorData<float>(),
+                           context.GetInput(3).GetTensorData<float>(), cell.GetTensorMutableData<float>(),
+                           out.GetTensorMutableData<float>());
+  }
+};
+
 // A layer's norm in bytes; with ``kKept`` also as it is.
 template <bool kKept>
 struct Normed {
@@ -319,6 +340,7 @@ EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBa
       made.Add(operator_of<BestListed>());
       made.Add(operator_of<QuantiseRows>());
       made.Add(operator_of<Gate>());
+      made.Add(operator_of<Cell>());
       made.Add(operator_of<Normed<false>>());
       made.Add(operator_of<Normed<true>>());
       add_product<kFloat, kFloat>(&made);

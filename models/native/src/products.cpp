@@ -65,6 +65,7 @@ INLINED void finish(const Weights& w, const Layer& layer, int64_t row, int64_t r
         }
         x = (x + load(residual)) * layer.factor;
       }
+      if (layer.rectified) x = x < 0.0f ? Floats{} : x;
       if (layer.levels) {
         alignas(64) uint8_t part[kPanel];
         to_levels(here < kPanel ? part : layer.levels + at + c, x, layer.scale, layer.zero);

@@ -48,13 +48,15 @@ struct Weights {
   int64_t panels() const { return static_cast<int64_t>(scales.size()) / kPanel; }
 };
 
-// What becomes of a row's sums: ((sum scale) largest + bias + residual) factor, in bytes where ``levels`` is not null.
+// What becomes of a row's sums: ((sum scale) largest + bias + residual) factor, at least 0 where it is ``rectified``, and
+// in bytes where ``levels`` is not null.
 struct Layer {
   int64_t rows;
   const uint8_t* x;       // R x depth: rows begin ``depth`` bytes apart, and what is padded may be anything
   const float* largest;   // R, what rows were divided by, or null
   const float* residual;  // R x N, or null
   float factor;
+  bool rectified;
   float* out;  // R x N, one of both
   uint8_t* levels;
   float scale;  // of levels, and their zero point

@@ -16,7 +16,7 @@ import onnx
 from tandem.service.runtimes.fusing.attention import history_attention, source_attention
 from tandem.service.runtimes.fusing.graph import DOMAIN, Graph, Node, NoMatch
 from tandem.service.runtimes.fusing.products import product_of_bytes
-from tandem.service.runtimes.fusing.rows import gate, quantised_norm, quantised_rows
+from tandem.service.runtimes.fusing.rows import cell, gate, quantised_norm, quantised_rows
 from tandem.service.runtimes.fusing.search import end_of_step
 
 _PATTERNS: tuple[tuple[str, Callable[[Graph, Node], None]], ...] = (
@@ -24,6 +24,7 @@ _PATTERNS: tuple[tuple[str, Callable[[Graph, Node], None]], ...] = (
     ("Softmax", history_attention),
     ("Abs", quantised_rows),
     ("Split", gate),
+    ("Sigmoid", cell),
     ("LayerNormalization", quantised_norm),
 )
 """The kind of node that a pattern is looked for from, and what puts an operator there."""

@@ -57,9 +57,17 @@ class Graph:
             raise NoMatch
         return readers[0]
 
-    def readers(self, name: str, kind: str) -> list[Node]:
-        """The nodes of a kind that read a value."""
-        return [node for node in self._readers[name] if node.op_type == kind]
+    def readers(self, name: str, kind: str = "") -> list[Node]:
+        """The nodes that read a value, of one kind or any."""
+        return [node for node in self._readers[name] if kind in ("", node.op_type)]
+
+    @staticmethod
+    def beside(node: Node, name: str) -> str:
+        """The other input of a node that has two. Raises NoMatch where both are the same, or it has more."""
+        others = [str(given) for given in node.input if given != name]
+        if len(others) != 1:
+            raise NoMatch
+        return others[0]
 
     def has_one_reader(self, name: str) -> bool:
         """Whether one node reads a value, and nobody outside."""

@@ -30,7 +30,8 @@ def product_of_bytes(graph: Graph, product: Node) -> None:
     bias = bias or end.added_constant(values.shape[0 if turned else 1])
     flat, residual = end.flattened(), end.added()
     factor = end.scaled() if residual else 1.0
-    settings = {**rows.settings, "turned": int(turned), "flat": flat, "factor": factor, **end.quantised()}
+    own = {"turned": int(turned), "flat": flat, "factor": factor, "rectified": end.rectified()}
+    settings = {**rows.settings, **own, **end.quantised()}
     kind = f"Product{'' if rows.inside else 'OfLevels'}{'InLevels' if end.levels else ''}"
     inputs = [rows.source, weights, column_scales, bias, "" if rows.inside else rows.largest, residual]
     graph.replace(end.last, kind, inputs, end.last.output, **settings)
@@ -75,17 +76,10 @@ class _End:
     def _next(self, kind: str) -> Node:
         return self._graph.read_by(self.last.output[0], kind)
 
-    def _beside(self, node: Node) -> str:
-        """The other input of an operator that has two."""
-        sides = [str(name) for name in node.input if name != self.last.output[0]]
-        if len(sides) != 1:
-            raise NoMatch
-        return sides[0]
-
     def multiplied_by(self, largest: str) -> None:
         """Step over the product with what rows were divided by. Raises NoMatch where there is none."""
         times = self._next("Mul")
-        if self._beside(times) != largest:
+        if self._graph.beside(times, self.last.output[0]) != largest:
             raise NoMatch
         self.last = times
 
@@ -93,7 +87,7 @@ class _End:
         """Step over a bias, by its name; nothing where there is none."""
         with suppress(NoMatch):
             add = self._next("Add")
-            bias = self._beside(add)
+            bias = self._graph.beside(add, self.last.output[0])
             if self._graph.constant(bias).shape == (columns,):
                 self.last = add
                 return bias
@@ -113,7 +107,7 @@ class _End:
         """Step over the addition of what is no constant, by its name; nothing where there is none."""
         with suppress(NoMatch):
             add = self._next("Add")
-            residual = self._beside(add)
+            residual = self._graph.beside(add, self.last.output[0])
             if not self._graph.is_constant(residual):
                 self.last = add
                 return residual
@@ -123,10 +117,17 @@ class _End:
         """Step over the product with one number; 1 where there is none."""
         with suppress(NoMatch):
             times = self._next("Mul")
-            factor = self._graph.number(self._beside(times))
+            factor = self._graph.number(self._graph.beside(times, self.last.output[0]))
             self.last = times
             return factor
         return 1.0
+
+    def rectified(self) -> int:
+        """Step over a rectifier: 1, or 0 where there is none."""
+        with suppress(NoMatch):
+            self.last = self._next("Relu")
+            return 1
+        return 0
 
     def quantised(self) -> dict[str, Any]:
         """Step over what makes bytes of the result; the operator's settings, which say nothing where nothing does."""

@@ -1,4 +1,4 @@
-"""Rows that become bytes, by their largest magnitude or a norm, and gates."""
+"""Rows that become bytes, by their largest magnitude or a norm; gates, and a recurrence's cell."""
 
 from __future__ import annotations
 
@@ -45,3 +45,27 @@ def quantised_norm(graph: Graph, norm: Node) -> None:
         outputs = [*levels.output, normed]
         return graph.replace(norm, "QuantiseKeptNorm", norm.input, outputs, **settings)
     graph.replace(levels, "QuantiseNormed", norm.input, levels.output, **settings)
+
+
+def cell(graph: Graph, sigmoid: Node) -> None:
+    """A recurrence without products (models/architectures/layers/ssru.py) and the sum with what it read."""
+    (kept,) = sigmoid.output
+    opposite = [node for node in graph.readers(kept, "Sub") if node.input[1] == kept]
+    remembered = graph.readers(kept, "Mul")
+    if len(opposite) != 1 or len(remembered) != 1 or graph.number(opposite[0].input[0]) != 1:
+        raise NoMatch
+    taken = graph.read_by(opposite[0].output[0], "Mul")
+    mixed = graph.read_by(remembered[0].output[0], "Add")
+    if graph.read_by(taken.output[0], "Add") is not mixed:
+        raise NoMatch
+    readers = graph.readers(mixed.output[0])  # and it may be a state, which leaves the graph
+    if [node.op_type for node in readers] != ["Relu"]:
+        raise NoMatch
+    (rectified,) = readers
+    out = graph.read_by(rectified.output[0], "Add")
+    candidate, previous, x = (
+        graph.beside(node, name)
+        for node, name in ((taken, opposite[0].output[0]), (remembered[0], kept), (out, rectified.output[0]))
+    )
+    outputs = [*mixed.output, *out.output]
+    graph.replace(out, "Cell", [sigmoid.input[0], candidate, previous, x], outputs)

@@ -120,7 +120,7 @@ void search(const tandem::Kernels& k) {
   if (between(0, 1)) {  // many that are equal
     for (float& x : logits) x = std::round(x);
   }
-  if (between(0, 4) == 0) logits[between(0, R * V - 1)] = -kInfinity;
+  if (V > 1 && between(0, 4) == 0) logits[between(0, R * V - 1)] = -kInfinity;
   const Floats score = normal(R, 5.0f);
   Ids banned(R * J), forced(R, -1);
   for (int64_t& one : banned) one = between(0, V);  // V bans nothing
@@ -273,12 +273,25 @@ void bytes(const tandem::Kernels& k) {
     for (int64_t i = 0; i < half; ++i) expected.push_back(own[i] / (1 + std::exp(-static_cast<double>(own[half + i]))));
   }
   near(gated, expected, 1e-5, k.name, "gate");
+
+  const Floats forget = normal(features, 30.0f), candidate = normal(features), previous = normal(features);
+  Floats next(features), out(features);
+  k.cell(features, forget.data(), candidate.data(), previous.data(), gain.data(), next.data(), out.data());
+  std::vector<double> cells, outs;
+  for (int64_t i = 0; i < features; ++i) {
+    const double keeps = 1 / (1 + std::exp(-static_cast<double>(forget[i])));
+    cells.push_back((1 - keeps) * candidate[i] + keeps * previous[i]);
+    outs.push_back(gain[i] + std::max(cells.back(), 0.0));
+  }
+  near(next, cells, 1e-5, k.name, "cell");
+  near(out, outs, 1e-5, k.name, "what leaves a cell");
 }
 
 // A product in numbers and in bytes, and that neither its neighbours nor the instruction set change a row.
 void products(const tandem::Products& p) {
   const int64_t R = between(1, 70), K = between(1, 200), N = between(1, 150);
   const bool turned = between(0, 1), by_row = between(0, 1), added = between(0, 1), biased = between(0, 3);
+  const bool rectified = between(0, 2) == 0;
   const float scale = 0.02f, factor = added ? 0.7f : 1.0f;
   const int32_t zero = between(0, 255);
   std::vector<int8_t> weights(K * N);
@@ -291,7 +304,7 @@ void products(const tandem::Products& p) {
   Floats found(R * N), alone(N);
   std::vector<uint8_t> levels(R * N);
   tandem::Layer layer = {R, x.data(), by_row ? largest.data() : nullptr, added ? residual.data() : nullptr, factor,
-                         found.data(), nullptr, 0.5f, 77};
+                         rectified, found.data(), nullptr, 0.5f, 77};
   p.layer(w, layer, 0, w.panels());
   layer.levels = levels.data();
   p.layer(w, layer, 0, w.panels());
@@ -306,6 +319,7 @@ void products(const tandem::Products& p) {
       if (by_row) value *= largest[row];
       if (biased) value += bias[n];
       if (added) value = (value + residual[row * N + n]) * factor;
+      if (rectified) value = std::max(value, 0.0);
       expected.push_back(value);
       const double level = std::clamp(value / 0.5 + 77, 0.0, 255.0), got = levels[row * N + n];
       require(std::abs(got - level) <= 0.51, p.name, "level of a product", got, level);
@@ -315,7 +329,7 @@ void products(const tandem::Products& p) {
   for (const tandem::Products* const* one = tandem::runnable_products(); *one; ++one) {
     const int64_t row = between(0, R - 1);
     const tandem::Layer single = {1, x.data() + row * w.depth, by_row ? largest.data() + row : nullptr,
-                                  added ? residual.data() + row * N : nullptr, factor, alone.data(), nullptr, 1.0f, 0};
+                                  added ? residual.data() + row * N : nullptr, factor, rectified, alone.data(), nullptr, 1.0f, 0};
     (*one)->layer(w, single, 0, w.panels());
     require(std::equal(alone.begin(), alone.end(), found.begin() + row * N), p.name, "a row alone");
   }

@@ -1,4 +1,4 @@
-"""Products of bytes as one operator against the nodes whose place it takes."""
+"""Operators against the nodes whose place they take: products of bytes, and a recurrence's cell."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ _MICROSOFT = "com.microsoft"
 
 @pytest.fixture(scope="module")
 def operators() -> Path:
-    built = build_operators()
-    if products_of(built) is None:
+    return build_operators()
+
+
+@pytest.fixture(scope="module")
+def products(operators: Path) -> Path:
+    if products_of(operators) is None:
         pytest.skip("this processor has no products of bytes that add in 32 bits")
-    return built
+    return operators
 
 
 class Layer:
@@ -113,6 +117,10 @@ def hidden() -> Layer:
     return plain().quantised("hidden", 0.05, 0)
 
 
+def rectified() -> Layer:
+    return plain().then("Relu").quantised("hidden", 0.05, 128)
+
+
 def residual() -> Layer:
     return plain().added(ROWS, 1, 50)
 
@@ -128,7 +136,7 @@ def broadcast() -> Layer:
 
 
 def broadcast_levels() -> Layer:
-    return plain().added(1, 50).quantised("sum", 0.05, 100)
+    return plain().added(1, 50).then("Relu").quantised("sum", 0.05, 100)
 
 
 def rows() -> Layer:
@@ -158,6 +166,7 @@ def beside_itself() -> Layer:
 CASES = {
     plain: "Product",
     hidden: "ProductInLevels",
+    rectified: "ProductInLevels",
     residual: "Product",
     flattened: "Product",
     broadcast: "Product",
@@ -171,10 +180,10 @@ CASES = {
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("layer", "kind"), CASES.items(), ids=lambda case: getattr(case, "__name__", case))
-def test_operator_gives_what_the_nodes_give(tmp_path: Path, operators: Path, layer, kind: str, threads: int) -> None:  # type: ignore[no-untyped-def]
+def test_operator_gives_what_the_nodes_give(tmp_path: Path, products: Path, layer, kind: str, threads: int) -> None:  # type: ignore[no-untyped-def]
     one = layer()
     path = one.save(tmp_path)
-    (found, operators_of), (expected, none) = (open_session(path, threads, given) for given in (operators, None))
+    (found, operators_of), (expected, none) = (open_session(path, threads, given) for given in (products, None))
     assert operators_of[kind] == 1 and not none
     ours, theirs = (session.run(None, one.inputs)[0] for session in (found, expected))
     assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
@@ -185,7 +194,7 @@ def test_operator_gives_what_the_nodes_give(tmp_path: Path, operators: Path, lay
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
-def test_weights_that_are_no_constants_stay_with_the_runtime(tmp_path: Path, operators: Path) -> None:
+def test_weights_that_are_no_constants_stay_with_the_runtime(tmp_path: Path, products: Path) -> None:
     layer = plain()
     path = layer.save(tmp_path)
     model = onnx.load(path)
@@ -194,11 +203,54 @@ def test_weights_that_are_no_constants_stay_with_the_runtime(tmp_path: Path, ope
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
     onnx.save(model, path)
-    assert not open_session(path, 1, operators)[1]
+    assert not open_session(path, 1, products)[1]
 
 
-def test_rows_of_another_width_are_refused(tmp_path: Path, operators: Path) -> None:
+def test_rows_of_another_width_are_refused(tmp_path: Path, products: Path) -> None:
     layer = plain()
-    session, _ = open_session(layer.save(tmp_path), 1, operators)
+    session, _ = open_session(layer.save(tmp_path), 1, products)
     with pytest.raises(Exception, match="rows do not have the weights' features"):
         session.run(None, {"x": layer.normal(2, 1, 71)})
+
+
+def cell(*, read_twice: bool) -> onnx.ModelProto:
+    """(1 - f) candidate + f previous with f = sigmoid(forget), and x + max(that, 0), as importers write it."""
+    nodes = [
+        helper.make_node("Sigmoid", ["forget"], ["kept"]),
+        helper.make_node("Sub", ["one", "kept"], ["open"]),
+        helper.make_node("Mul", ["open", "candidate"], ["taken"]),
+        helper.make_node("Mul", ["kept", "previous"], ["remembered"]),
+        helper.make_node("Add", ["taken", "remembered"], ["cell"]),
+        helper.make_node("Relu", ["cell"], ["rectified"]),
+        helper.make_node("Add", ["x", "rectified"], ["out"]),
+    ]
+    outputs = ["cell", "out"]
+    if read_twice:
+        nodes.insert(6, helper.make_node("Neg", ["cell"], ["negative"]))
+        outputs.append("negative")
+    names = ("forget", "candidate", "previous", "x")
+    inputs, made = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, None]) for name in group]
+        for group in (names, outputs)
+    )
+    one = [numpy_helper.from_array(np.array(1, np.float32), "one")]
+    graph = helper.make_graph(nodes, "cell", inputs, made, one)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def test_cell_gives_what_the_nodes_give(tmp_path: Path, operators: Path) -> None:
+    onnx.save(cell(read_twice=False), tmp_path / "cell.onnx")
+    (ours, found), (theirs, _) = (open_session(tmp_path / "cell.onnx", 1, given) for given in (operators, None))
+    assert found == {"Cell": 1}
+    rng = np.random.default_rng(0)
+    shape = 3, 21
+    inputs = {name: rng.normal(size=shape).astype(np.float32) * 3 for name in ("forget", "candidate", "previous", "x")}
+    for mine, other in zip(ours.run(None, inputs), theirs.run(None, inputs), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+    with pytest.raises(Exception, match="Cell: what it reads differs in shape"):
+        ours.run(None, {**inputs, "x": inputs["x"][:2]})
+
+
+def test_a_cell_that_somebody_else_reads_stays(tmp_path: Path, operators: Path) -> None:
+    onnx.save(cell(read_twice=True), tmp_path / "cell.onnx")
+    assert not open_session(tmp_path / "cell.onnx", 1, operators)[1]
