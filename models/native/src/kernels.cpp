@@ -191,6 +191,30 @@ void history_attention(const Attention& a, const float* query, const float* key,
   }
 }
 
+void self_attention(const Attention& a, const float* query, const float* key, const float* value, const float* mask,
+                    float* context) {
+  Scratch s(a, 1);
+  std::fill(context, context + a.sentences * a.positions * a.heads * a.width, 0.0f);
+  for (int64_t b = 0; b < a.sentences; ++b) {
+    const int64_t seen = s.visible(mask + b * a.positions, a.positions, s.positions.data(), s.added.data());
+    for (int64_t h = 0; h < a.heads; ++h) {
+      const int64_t first = b * a.positions * a.stride + h * a.width;
+      for (int64_t j = 0; j < seen; ++j) {
+        s.keys[j] = key + first + s.positions[j] * a.stride;
+        s.values[j] = value + first + s.positions[j] * a.stride;
+      }
+      for (int64_t k = 0; k < seen; ++k) {
+        const int64_t position = s.positions[k];
+        weigh(a, s, query + first + position * a.stride, seen);
+        for (int64_t j = 0; j < seen; ++j) s.weights[j] += s.added[j];
+        softmax(s.weights.data(), seen);
+        float* out = context + ((b * a.positions + position) * a.heads + h) * a.width;
+        weighted(s.weights.data(), s.values.data(), seen, a.width, out);
+      }
+    }
+  }
+}
+
 constexpr int64_t kBlock = 128;  // logits whose maximum is kept: the best lie in the blocks of largest maxima
 
 INLINED float block_maximum(const float* x, int64_t count) {
@@ -449,6 +473,6 @@ void quantise_normed(int64_t rows, int64_t features, float epsilon, float scale,
 #define TEXT(name) NAMED(name)
 
 extern const tandem::Kernels TARGET;
-const tandem::Kernels TARGET = {TEXT(TARGET), source_attention, history_attention, best_continuations,
-                                best_listed,  quantise_rows,    gate,              cell,
-                                quantise_normed};
+const tandem::Kernels TARGET = {TEXT(TARGET), source_attention, history_attention, self_attention,
+                                best_continuations, best_listed, quantise_rows, gate,
+                                cell, quantise_normed};

@@ -30,6 +30,11 @@ struct Kernels {
   void (*history_attention)(const Attention&, const float* query, const float* key, const float* value,
                             const float* keys, const float* values, const float* history, float* context);
 
+  // Contexts B x S x H x E of a sequence in itself: query, key and value of a position lie ``stride`` behind those of the
+  // one before, S = rows = positions. A position that mask_BS hides attends to nothing, and its context is 0.
+  void (*self_attention)(const Attention&, const float* query, const float* key, const float* value, const float* mask,
+                         float* context);
+
   // models/steps/continuations.py, best_continuations: scores, tokens and parents B x C, and the log-sum-exp of rows.
   void (*best_continuations)(const Search&, const float* logits, const float* score, const int64_t* banned,
                              const int64_t* forced, float* scores, int64_t* tokens, int64_t* parents, float* lse);

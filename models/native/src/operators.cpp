@@ -142,6 +142,32 @@ struct PackedHistoryAttention {
   }
 };
 
+// Attention of a sequence in itself, whose queries, keys and values lie side by side as B x S x 3D.
+struct SelfAttention {
+  static constexpr const char* kName = "SelfAttention";
+  static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat};
+  static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat};
+  float scale;
+  int64_t heads;
+
+  explicit SelfAttention(Ort::ConstKernelInfo info)
+      : scale(info.GetAttribute<float>("scale")), heads(info.GetAttribute<int64_t>("heads")) {}
+
+  void compute(const Ort::KernelContext& context) const {
+    const auto packed = context.GetInput(0), mask = context.GetInput(1);
+    const Shape shape = shape_of(packed);
+    if (shape.size() != 3 || heads < 1 || shape[2] % (3 * heads) != 0 || shape_of(mask) != Shape{shape[0], shape[1]}) {
+      throw tandem::Refused("SelfAttention: sizes of rows, heads and mask do not fit together");
+    }
+    const int64_t width = shape[2] / 3, head = width / heads;
+    const tandem::Attention attention = {shape[0], shape[1], heads, shape[1], head, head, scale, 3 * width};
+    auto out = context.GetOutput(0, Shape{shape[0], shape[1], width});
+    const float* query = packed.GetTensorData<float>();
+    tandem::kernels().self_attention(attention, query, query + width, query + 2 * width, mask.GetTensorData<float>(),
+                                     out.GetTensorMutableData<float>());
+  }
+};
+
 struct BestContinuations {
   static constexpr const char* kName = "BestContinuations";
   // logits, score, banned, forced, count, and anything whose first axis is that of sentences
@@ -336,6 +362,7 @@ EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBa
       made.Add(operator_of<SourceAttention>());
       made.Add(operator_of<HistoryAttention>());
       made.Add(operator_of<PackedHistoryAttention>());
+      made.Add(operator_of<SelfAttention>());
       made.Add(operator_of<BestContinuations>());
       made.Add(operator_of<BestListed>());
       made.Add(operator_of<QuantiseRows>());

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import onnx
 
-from tandem.service.runtimes.fusing.attention import history_attention, source_attention
+from tandem.service.runtimes.fusing.attention import history_attention, self_attention, source_attention
 from tandem.service.runtimes.fusing.graph import DOMAIN, Graph, Node, NoMatch
 from tandem.service.runtimes.fusing.products import product_of_bytes
 from tandem.service.runtimes.fusing.rows import cell, gate, quantised_norm, quantised_rows
@@ -22,6 +22,7 @@ from tandem.service.runtimes.fusing.search import end_of_step
 _PATTERNS: tuple[tuple[str, Callable[[Graph, Node], None]], ...] = (
     ("Softmax", source_attention),
     ("Softmax", history_attention),
+    ("Softmax", self_attention),
     ("Abs", quantised_rows),
     ("Split", gate),
     ("Sigmoid", cell),

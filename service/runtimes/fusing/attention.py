@@ -13,6 +13,7 @@ import numpy as np
 from tandem.service.runtimes.fusing.graph import Graph, Node, NoMatch, setting, transposed
 
 SWAPPED_HEADS = [0, 2, 1, 3]  # between B x K x H x E and B x H x K x E
+_TURNED_KEYS = [0, 2, 3, 1]  # B x H x E x S of keys B x S x H x E
 
 
 def _keys(graph: Graph, name: str) -> tuple[str, int]:
@@ -139,6 +140,51 @@ def history_attention(graph: Graph, softmax: Node) -> None:
         return graph.replace(last, "HistoryAttention", inputs, last.output, **settings)
     outputs = [*last.output, *appended]
     return graph.replace(last, "PackedHistoryAttention", [packed, keys, values, history], outputs, **settings)
+
+
+def self_attention(graph: Graph, softmax: Node) -> None:
+    """The same of a sequence in itself, from what one product gives as queries, keys and values (an encoder)."""
+    add = graph.made_by(softmax.input[0], "Add")
+    for product_name, mask_name in _added(graph, add):
+        try:
+            product, scale = _scaled_product(graph, product_name)
+            mask = graph.made_by(mask_name, "Unsqueeze")
+        except NoMatch:
+            continue
+        if graph.axes_of_result(mask.input[0]) != 2 or list(graph.constant(mask.input[1])) not in ([1, 2], [-3, -2]):
+            raise NoMatch
+        context = graph.read_by(softmax.output[0], "MatMul")
+        asked, keys, values = (
+            _heads_of(graph, name) for name in (product.input[0], product.input[1], context.input[1])
+        )
+        if (asked[1:], keys[1:], values[1:]) != ((asked[1], SWAPPED_HEADS), (asked[1], _TURNED_KEYS), asked[1:]):
+            raise NoMatch
+        split = graph.made_by(asked[0], "Split")
+        thirds = [asked[0], keys[0], values[0]] == list(split.output)
+        if not thirds or len(split.input) != 1 or setting(split, "axis", 0) not in (-1, 2):
+            raise NoMatch
+        back = graph.read_by(context.output[0], "Transpose")
+        transposed(graph, back, SWAPPED_HEADS)
+        last = graph.read_by(back.output[0], "Reshape")
+        if len(graph.sizes(last.input[1])) != 3:
+            raise NoMatch
+        inputs = [split.input[0], mask.input[0]]
+        return graph.replace(last, "SelfAttention", inputs, last.output, scale=scale, heads=asked[1])
+    raise NoMatch
+
+
+def _heads_of(graph: Graph, name: str) -> tuple[str, int, list[int]]:
+    """What was cut into heads and turned, how many heads, and the order of its axes B x S x H x E after that."""
+    order = [0, 1, 2, 3]
+    while (node := graph.made_by(name, "Transpose", "Reshape")).op_type == "Transpose":
+        perm = list(setting(node, "perm", []))
+        if len(perm) != len(order):
+            raise NoMatch
+        order, name = [perm[axis] for axis in order], node.input[0]
+    sizes = graph.sizes(node.input[1])
+    if len(sizes) != len(order) or min(sizes[2:]) < 1:
+        raise NoMatch
+    return str(node.input[0]), sizes[2], order
 
 
 def _side_by_side(graph: Graph, *parts: str) -> tuple[str, list[str]]:

@@ -32,7 +32,7 @@ class Graph:
         self._model, self._folder = model, folder
         self.nodes = list(model.graph.node)
         self.inputs = {value.name: len(value.type.tensor_type.shape.dim) for value in model.graph.input}
-        self._outputs = {value.name for value in model.graph.output}
+        self._outputs = {value.name: len(value.type.tensor_type.shape.dim) for value in model.graph.output}
         self._constants = {tensor.name: tensor for tensor in model.graph.initializer}
         self._index()
 
@@ -89,6 +89,19 @@ class Graph:
         if value.size != 1:
             raise NoMatch
         return float(value.reshape(-1)[0])
+
+    def axes_of_result(self, name: str) -> int | None:
+        """How many axes what leaves the graph by this name has; None where nothing does."""
+        return self._outputs.get(name)
+
+    def sizes(self, name: str) -> list[int]:
+        """The shape that a value holds, of which some sizes may be known only when the graph runs: -1 for those."""
+        if self.is_constant(name):
+            return [int(size) for size in self.constant(name)]
+        sizes = list[int]()
+        for part in self.made_by(name, "Concat").input:
+            sizes += [int(size) for size in self.constant(part)] if self.is_constant(part) else [-1]
+        return sizes
 
     def replace(self, last: Node, kind: str, inputs: Sequence[str], outputs: Sequence[str], **settings: Any) -> None:
         """Put an operator where ``last`` stands; what else made its outputs is gone, and finish drops what fed that."""

@@ -107,6 +107,31 @@ void attention(const tandem::Kernels& k) {
   near(found, expected, 2e-5, k.name, source ? "source_attention" : "history_attention");
 }
 
+void self_attention(const tandem::Kernels& k) {
+  const int64_t B = between(1, 3), H = between(1, 3), S = between(1, 40), E = between(1, 70), D = H * E;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(E));
+  const Floats packed = normal(B * S * 3 * D), hides = mask(B, S, true);
+  const float* query = packed.data();
+  Floats found(B * S * D, 7.0f);
+  k.self_attention({B, S, H, S, E, E, scale, 3 * D}, query, query + D, query + 2 * D, hides.data(), found.data());
+  std::vector<double> expected;
+  for (int64_t row = 0; row < B * S; ++row) {
+    const int64_t first = row / S * S;
+    for (int64_t h = 0; h < H; ++h) {
+      std::vector<double> logits;
+      std::vector<const float*> chosen;
+      for (int64_t s = first; s < first + S; ++s) {
+        if (hides[s] == -kInfinity) continue;
+        logits.push_back(product(query + row * 3 * D + h * E, query + (3 * s + 1) * D + h * E, E) * scale + hides[s]);
+        chosen.push_back(query + (3 * s + 2) * D + h * E);
+      }
+      if (hides[row] == -kInfinity) logits.clear();
+      for (const double x : attended(logits, chosen, E)) expected.push_back(x);
+    }
+  }
+  near(found, expected, 2e-5, k.name, "self_attention");
+}
+
 struct Continuation {
   float score;
   int64_t token, parent;
@@ -349,6 +374,7 @@ int main() {
   for (const tandem::Kernels* const* one = tandem::runnable(); *one; ++one, ++names) {
     for (int turn = 0; turn < 400; ++turn) {
       attention(**one);
+      self_attention(**one);
       search(**one);
       listed(**one);
       not_finite(**one);
