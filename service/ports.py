@@ -9,6 +9,7 @@ types of what stands there are the core's, beside their use:
     accounts    ``AccountsOpener``      who calls, and what they have stored (``service.callers``)
     resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.parts``)
+    markup      ``MarkupReader``        texts with markup in them (``service.text.blocks``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     versions    function                versions that aliases were switched to (``service.bundles.loading``)
@@ -49,6 +50,7 @@ class Extra:
         needs: of those of its commands and measurements that need other extras, by name, these: where one is missing
             the command or measurement is not there.
         packages: those that its commands need, by the extra of the distribution that brings them.
+        markup: what reads texts with markup in them; None = it reads none.
         stages: makers of text stages, by the names that bundles ask for them with.
         readers: of those stages that read a file of the bundle, by the same names.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
@@ -71,6 +73,7 @@ class Extra:
     measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    markup: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
     searches: Mapping[str, str] = field(default_factory=dict)

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from tandem.service.text.blocks import MarkupOptions
 from tandem.service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
-from tandem.service.text.markup import DEFAULTS, Kind, MarkupOptions, Token, scan_html, scan_xml
+from tandem.service.text.markup import DEFAULTS, Kind, Token, scan_html, scan_xml
 from tandem.service.text.nesting import BLOCKS, DRAWN, Nesting
 
 _KEPT_NAMES = """

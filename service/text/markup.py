@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,49 +22,14 @@ from xml.parsers import expat
 
 from turbohtml import TokenType, tokenize
 
-from tandem.models.errors import TandemError
+from tandem.service.text.blocks import MarkupError, MarkupOptions
 
 
-class MarkupError(TandemError):
-    """Markup that is not read: XML that is not well-formed, or more elements than the bounds allow.
-
-    Attributes:
-        value: how many elements there are, or are within one another as far as it was read; None = the text itself is
-            at fault.
-    """
-
-    def __init__(self, message: str, value: int | None = None) -> None:
-        self.value = value
-        super().__init__(message)
-
-
-@dataclass(frozen=True, slots=True)
-class MarkupOptions:
-    """How markup is read.
-
-    Attributes:
-        xml: whether it is XML; else HTML.
-        ignore_tags: elements whose content is kept as it is.
-        splitting_tags: elements that end a sentence, besides those that do by themselves.
-        non_splitting_tags: elements that never do.
-        outline_detection: of XML whether elements that stand in no text end a sentence; else only ``splitting_tags``.
-        max_depth: elements within one another.
-        max_elements: elements, and end tags: those that close nothing are work too.
-    """
-
-    xml: bool = False
-    ignore_tags: frozenset[str] = frozenset()
-    splitting_tags: frozenset[str] = frozenset()
-    non_splitting_tags: frozenset[str] = frozenset()
-    outline_detection: bool = True
-    max_depth: int = 200
-    max_elements: int = 20_000
-
-    def check(self, elements: int, ends: int = 0) -> None:
-        """Raises MarkupError where there are more elements or end tags than may be."""
-        for name, count in (("elements", elements), ("end tags", ends)):
-            if count > self.max_elements:
-                raise MarkupError(f"may have at most {self.max_elements} {name}", count)
+def check_bounds(options: MarkupOptions, elements: int, ends: int = 0) -> None:
+    """Raises MarkupError where there are more elements or end tags than may be."""
+    for name, count in (("elements", elements), ("end tags", ends)):
+        if count > options.max_elements:
+            raise MarkupError(f"may have at most {options.max_elements} {name}", count)
 
 
 DEFAULTS = MarkupOptions()
@@ -120,7 +84,7 @@ def scan_html(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
     starts = [0, *(match.end() for match in re.finditer("\n", plain))]
     found = list(tokenize(plain, capture_source=True, resolve_references=False))
     tags = Counter(one.type for one in found)
-    options.check(tags[TokenType.START_TAG], tags[TokenType.END_TAG])
+    check_bounds(options, tags[TokenType.START_TAG], tags[TokenType.END_TAG])
     borders = [starts[one.line - 1] + one.col for one in found] + [len(plain)]
     tokens = [Token(Kind.JUNK, text[: places[borders[0]]])] if borders[0] else []
     for one, start, end in zip(found, borders, borders[1:], strict=False):
@@ -178,7 +142,7 @@ def scan_xml(text: str, options: MarkupOptions = DEFAULTS) -> list[Token]:
         body = _Xml(f"<{_ROOT}>{text[start:]}</{_ROOT}>").tokens()
     except (expat.ExpatError, UnicodeEncodeError, _Unbalanced) as error:
         raise MarkupError(f"must be well-formed XML: {_fault(error, text[:start])}") from error
-    options.check(sum(token.kind in (Kind.START, Kind.EMPTY) for token in body))
+    check_bounds(options, sum(token.kind in (Kind.START, Kind.EMPTY) for token in body))
     return [Token(Kind.OTHER, text[:start]), *body] if start else body
 
 

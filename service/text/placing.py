@@ -17,10 +17,8 @@ from enum import Enum
 from itertools import islice, pairwise
 from typing import NamedTuple
 
+from tandem.service.text.blocks import Pairs
 from tandem.service.text.spans import WORD, Span, trim
-
-Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
-"""Aligned words: characters (start, end) of the source and of the translation."""
 
 _UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
 _MOST_PLACES = 100  # of one text, that are looked at

@@ -23,10 +23,9 @@ from tandem.service.bundles.served import Tokeniser
 from tandem.service.engine import Decoded, Engine, Job
 from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
 from tandem.service.telemetry import tracing
+from tandem.service.text.blocks import MarkupDocument, MarkupError, MarkupOptions, markup_reader
 from tandem.service.text.detection import Detector, Guess
-from tandem.service.text.html import HtmlDocument
 from tandem.service.text.languages import bare_code, base_code
-from tandem.service.text.markup import MarkupError, MarkupOptions
 from tandem.service.text.masking import Masked
 from tandem.service.translation.extracts import ExtractedText, is_made_for
 from tandem.service.translation.masker import Masker
@@ -293,11 +292,11 @@ class TextService:
         guesses = self.detector.detect(request.texts[number], self.catalog.summarized_languages(request.model))
         return summary_route(self.catalog, request, guesses, number)
 
-    def _read_markup(self, request: TranslateTask, context: Context) -> list[HtmlDocument]:
+    def _read_markup(self, request: TranslateTask, context: Context) -> list[MarkupDocument]:
         """The texts, divided; none where they are plain.
 
         Raises:
-            InvalidOption: markup that is not read, or that comes in several languages.
+            InvalidOption: markup that is not read, or comes in several languages, or where no extra reads any.
         """
         markup = MarkupOptions() if context.markup is None and request.format == "html" else context.markup
         if markup is None:
@@ -305,19 +304,24 @@ class TextService:
         if request.others:
             bound = "must be 'text' where the same text is given in other languages"
             raise InvalidOption("format", bound, "html")
+        reader = markup_reader()
+        if reader is None:
+            raise InvalidOption(
+                "format", "must be 'text': no markup is read here", "html", "add an extra that reads it"
+            )
         depth, elements = self._limits.max_markup_depth, self._limits.max_markup_elements
         options = replace(markup, max_depth=depth, max_elements=elements)
         documents = []
         for number, text in enumerate(request.texts):
             try:
-                documents.append(HtmlDocument.parse(text, options))
+                documents.append(reader.parse(text, options))
             except MarkupError as error:
                 value = text if error.value is None else error.value
                 raise InvalidOption(request.place(number), str(error), value) from error
         return documents
 
     def _detected(
-        self, request: TranslateTask, documents: Sequence[HtmlDocument], *, likeliest: bool
+        self, request: TranslateTask, documents: Sequence[MarkupDocument], *, likeliest: bool
     ) -> tuple[list[Route | None], list[Guess]]:
         """The way of each text, and the language that it is in; no way where it is the language asked for."""
         catalog, named = self.catalog, (request.target, request.model)
@@ -371,7 +375,7 @@ class TextService:
         routes: Sequence[Route | None],
         admission: _Admission,
         masker: Masker,
-        documents: Sequence[HtmlDocument],
+        documents: Sequence[MarkupDocument],
     ) -> list[ParsedText]:
         """The texts that are decoded, in units; those that go the same way share a plan, and stand together."""
         parsed = []

@@ -26,9 +26,9 @@ from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
 from tandem.service.text.accelerators import with_word_shown
+from tandem.service.text.blocks import MarkupDocument, markup_reader
 from tandem.service.text.faithful import BROKEN, ended_like, find_faults, ranged_like, to_hide
 from tandem.service.text.foreign import find_foreign
-from tandem.service.text.html import HtmlDocument
 from tandem.service.text.languages import base_code
 from tandem.service.text.layout import Document, is_translatable
 from tandem.service.text.loops import cut_loops
@@ -37,7 +37,6 @@ from tandem.service.text.parallel import ParallelDocument
 from tandem.service.text.placeholders import cased, choose_placeholders, set_apart
 from tandem.service.text.spans import Span
 from tandem.service.text.splitting import Measure, split_long
-from tandem.service.text.tags import read_tags
 from tandem.service.translation.alignment import Alignment, align_sources
 from tandem.service.translation.candidates import (
     Candidate,
@@ -461,7 +460,7 @@ class ParsedText:
     number: int
     plan: Plan
     segments: tuple[SegmentedText, ...]
-    markup: HtmlDocument | None = None
+    markup: MarkupDocument | None = None
 
     @property
     def units(self) -> list[Unit]:
@@ -479,7 +478,7 @@ class ParsedText:
         return self.plan.route.via if self.decoded else None
 
 
-def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, markup: HtmlDocument | None) -> ParsedText:
+def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, markup: MarkupDocument | None) -> ParsedText:
     """One text of a request in units; of markup each block by itself, with attention where it has inline markup.
 
     A text alone is split wherever its model's limit asks for it, or where more is hidden in a sentence than there are
@@ -489,9 +488,10 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
     Raises:
         InvalidOption: a text has words in some sources only, or is too long for the model and cannot be split.
     """
-    if markup is None and len(plan.columns) == 1:
+    reader = markup_reader()
+    if markup is None and reader is not None and len(plan.columns) == 1:
         text = plan.columns[0][number]
-        markup = read_tags(text, [span for span, _ in masker.protector.find(text)])
+        markup = reader.parse_plain(text, [span for span, _ in masker.protector.find(text)])
     if markup is not None:
         segments = tuple(
             _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)

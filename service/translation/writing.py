@@ -9,7 +9,7 @@ from typing import TypeAlias, TypedDict
 
 from tandem.models.search import Hypothesis
 from tandem.service.bundles.catalog import Route
-from tandem.service.text.html import HtmlDocument
+from tandem.service.text.blocks import MarkupDocument
 from tandem.service.text.masking import Hidden
 from tandem.service.text.spans import Span
 from tandem.service.translation.alignment import Alignment, align_sources
@@ -201,7 +201,7 @@ def _hidden(parsed: ParsedText) -> Iterable[tuple[Hidden, bool]]:
         yield from zip(unit.masked.hidden, unit.candidates[0].kept, strict=True)
 
 
-def _rendered(parsed: ParsedText, markup: HtmlDocument, rank: int) -> str:
+def _rendered(parsed: ParsedText, markup: MarkupDocument, rank: int) -> str:
     blocks = []
     for block, segment in zip(markup.blocks, parsed.segments, strict=True):
         text, spans = _joined(segment, parsed.plan, rank)

@@ -11,10 +11,10 @@ import turbohtml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tandem.service.text.blocks import MarkupOptions, Pairs
 from tandem.service.text.html import HtmlDocument
 from tandem.service.text.inline import MarkupBlock
-from tandem.service.text.markup import Kind, MarkupOptions, scan_html
-from tandem.service.text.placing import Pairs
+from tandem.service.text.markup import Kind, scan_html
 
 PIECES = (
     "Haus", "alt", "a", "é", "😀", "今日", " ", " ", "\n", "\r\n", "\t", "&amp;", "&lt;", "&lt;script&gt;", "&nbsp;",

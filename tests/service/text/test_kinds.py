@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tandem.service.text.blocks import MarkupOptions
 from tandem.service.text.faithful import ended_like
 from tandem.service.text.glossary import Glossary
 from tandem.service.text.html import HtmlDocument
 from tandem.service.text.layout import Document
-from tandem.service.text.markup import MarkupOptions
 from tandem.service.text.protect import Protector
 from tandem.service.text.spans import Span
 from tandem.service.translation.masker import Masker

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 
 from tandem.service.text import markup
+from tandem.service.text.blocks import MarkupError, MarkupOptions
 from tandem.service.text.html import HtmlDocument
-from tandem.service.text.markup import MarkupError, MarkupOptions, Token, scan_xml
+from tandem.service.text.markup import Token, scan_xml
 from tests.service.text.test_html import is_nested, reverse, shout, tags, tidy, translated
 
 
