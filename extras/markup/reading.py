@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tandem.extras.markup.html import HtmlDocument
+from tandem.extras.markup.tags import read_tags
 from tandem.service.text.blocks import MarkupReader
-from tandem.service.text.html import HtmlDocument
-from tandem.service.text.tags import read_tags
 
 READER = MarkupReader(parse=HtmlDocument.parse, parse_plain=read_tags)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tandem.extras.markup.html import HtmlDocument
 from tandem.service.text.blocks import MarkupOptions
 from tandem.service.text.faithful import ended_like
 from tandem.service.text.glossary import Glossary
-from tandem.service.text.html import HtmlDocument
 from tandem.service.text.layout import Document
 from tandem.service.text.protect import Protector
 from tandem.service.text.spans import Span

@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tandem.extras.markup.tests.test_html import elements, tags
+from tandem.extras.markup.tests.test_html_requests import PAGE
 from tandem.models.bundle import Bundle, Limits, Training
 from tandem.models.search import Array
 from tandem.service.app import create_app
@@ -22,9 +24,7 @@ from tandem.service.engine import Engine
 from tandem.service.errors import PairNotServed
 from tandem.service.settings import Settings
 from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle, tiny_vocabulary, until
-from tests.service.text.test_html import elements, tags
 from tests.service.translation.test_alignment import AligningGraphs
-from tests.service.translation.test_html_requests import PAGE
 from tests.shipped import SHIPPED
 
 pytestmark = pytest.mark.anyio

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 
+from tandem.extras.markup.tests.test_html import SOUP, elements, is_nested, tags, tidy
 from tandem.models.bundle import Bundle
 from tandem.service.app import create_app
 from tandem.service.bundles.loading import build_engine
 from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, running, served
-from tests.service.text.test_html import SOUP, elements, is_nested, tags, tidy
 from tests.shipped import SHIPPED
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from tandem.extras.markup.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
+from tandem.extras.markup.nesting import BLOCKS, DRAWN, Nesting
+from tandem.extras.markup.scanning import DEFAULTS, Kind, Token, scan_html, scan_xml
 from tandem.service.text.blocks import MarkupOptions
-from tandem.service.text.inline import WHITE_SPACE, BlockBuilder, MarkupBlock
-from tandem.service.text.markup import DEFAULTS, Kind, Token, scan_html, scan_xml
-from tandem.service.text.nesting import BLOCKS, DRAWN, Nesting
 
 _KEPT_NAMES = """
     code iframe kbd listing math noembed noframes noscript plaintext pre samp script style svg textarea var xmp

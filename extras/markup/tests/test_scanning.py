@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tandem.service.text import markup
+from tandem.extras.markup import scanning
+from tandem.extras.markup.html import HtmlDocument
+from tandem.extras.markup.scanning import Token, scan_xml
+from tandem.extras.markup.tests.test_html import is_nested, reverse, shout, tags, tidy, translated
 from tandem.service.text.blocks import MarkupError, MarkupOptions
-from tandem.service.text.html import HtmlDocument
-from tandem.service.text.markup import Token, scan_xml
-from tests.service.text.test_html import is_nested, reverse, shout, tags, tidy, translated
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_end_tags_that_close_nothing_are_bounded_before_any_token_is_made(
     tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    make = markup._html_tokens
+    make = scanning._html_tokens
 
     def counted(one: Any, raw: str, plain: str) -> list[Token]:
         made.append(raw)
         return make(one, raw, plain)
 
-    monkeypatch.setattr(markup, "_html_tokens", counted)
+    monkeypatch.setattr(scanning, "_html_tokens", counted)
     with pytest.raises(MarkupError, match="at most 20000 end tags") as stray:
         HtmlDocument.parse(tag * 250_000)
     assert (stray.value.value, made) == (250_000, [])

@@ -19,8 +19,8 @@ from functools import cached_property
 
 from turbohtml import Element, Namespace, Node, parse_fragment
 
+from tandem.extras.markup.scanning import Kind, Token
 from tandem.service.text.blocks import MarkupError, MarkupOptions
-from tandem.service.text.markup import Kind, Token
 
 _BLOCK_NAMES = """
     address area article aside base basefont bgsound blockquote body caption center col colgroup dd details dialog

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from tandem.extras.markup.placing import Node, Placing, Role, flat
 from tandem.models.text import as_read
 from tandem.service.text.blocks import Pairs
-from tandem.service.text.placing import Node, Placing, Role, flat
 from tandem.service.text.spans import Span, trim
 
 WHITE_SPACE = " \t\n\f\r"

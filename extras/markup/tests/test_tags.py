@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.extras.markup.inline import MarkupBlock
+from tandem.extras.markup.tags import read_tags
 from tandem.models.bundle import Bundle
-from tandem.service.text.inline import MarkupBlock
 from tandem.service.text.spans import Span
-from tandem.service.text.tags import read_tags
 from tests.service.support import served
 
 

@@ -11,10 +11,10 @@ import turbohtml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tandem.extras.markup.html import HtmlDocument
+from tandem.extras.markup.inline import MarkupBlock
+from tandem.extras.markup.scanning import Kind, scan_html
 from tandem.service.text.blocks import MarkupOptions, Pairs
-from tandem.service.text.html import HtmlDocument
-from tandem.service.text.inline import MarkupBlock
-from tandem.service.text.markup import Kind, scan_html
 
 PIECES = (
     "Haus", "alt", "a", "é", "😀", "今日", " ", " ", "\n", "\r\n", "\t", "&amp;", "&lt;", "&lt;script&gt;", "&nbsp;",

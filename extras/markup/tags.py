@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
+from tandem.extras.markup.html import MOST_INLINE, HtmlDocument
+from tandem.extras.markup.inline import BlockBuilder
 from tandem.service.text.families import COPIED, PLACEHOLDERS, find_families
-from tandem.service.text.html import MOST_INLINE, HtmlDocument
-from tandem.service.text.inline import BlockBuilder
 from tandem.service.text.spans import Span
 
 _TAG = re.compile(
