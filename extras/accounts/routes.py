@@ -24,7 +24,7 @@ from tandem.service.http.error_replies import BadRequest, HttpError
 from tandem.service.http.openapi import error_responses, request_body
 from tandem.service.http.parts import BodyBounds
 from tandem.service.settings import Settings
-from tandem.service.text.tmx import TmxError, TmxPair, read_units, write_tmx
+from tandem.extras.shared.tmx import TmxError, TmxPair, read_units, write_tmx
 from tandem.service.translation.requests import AUTO
 
 _TMX = "application/x-tmx+xml"

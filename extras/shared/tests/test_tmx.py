@@ -7,7 +7,7 @@ import io
 import pytest
 from translate.storage.tmx import tmxfile
 
-from tandem.service.text.tmx import TmxError, TmxPair, read_tmx, read_units, write_tmx
+from tandem.extras.shared.tmx import TmxError, TmxPair, read_tmx, read_units, write_tmx
 
 HEAD = '<tmx version="1.4"><header srclang="{}"/><body>'
 UNIT = '<tu><tuv xml:lang="de-AT"><seg>{}</seg></tuv><tuv xml:lang="en"><seg>house</seg></tuv></tu></body></tmx>'
