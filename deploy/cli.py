@@ -24,7 +24,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "prepare": ("tandem.training.loop.commands:prepare", "Turn corpora into batches' raw material"),
     "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("tandem.training.export.exporting:export", "Make a bundle of a run"),
-    "native": ("tandem.models.native.building:native", "Build the operators that decode faster on the CPU"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
     "config": (
         "tandem.service.commands:config",

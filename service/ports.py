@@ -14,6 +14,7 @@ types of what stands there are the core's, beside their use:
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     versions    function                versions that aliases were switched to (``service.bundles.loading``)
     tracing     ``OpenTracing``         traces of requests (``service.http.parts``)
+    operators   ``OpenOperators``       operators for ONNX Runtime on the CPU (``service.runtimes.sessions``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
     augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
@@ -53,6 +54,7 @@ class Extra:
         markup: what reads texts with markup in them; None = it reads none.
         stages: makers of text stages, by the names that bundles ask for them with.
         readers: of those stages that read a file of the bundle, by the same names.
+        operators: opener of operators for ONNX Runtime on the CPU; None = it brings none.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         sources: of public models, by the scheme that their names begin with.
         augmentation: opener of what rewrites training pairs; None = it does not.
@@ -76,6 +78,7 @@ class Extra:
     markup: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
+    operators: str | None = None
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     augmentation: str | None = None

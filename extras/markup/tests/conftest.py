@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from tests.conftest import anyio_backend
 from tests.service.conftest import bundles, service
+from tests.service.http.dialects.conftest import both_ways, server
 
-__all__ = ["anyio_backend", "bundles", "service"]
+__all__ = ["anyio_backend", "both_ways", "bundles", "server", "service"]

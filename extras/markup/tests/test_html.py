@@ -447,3 +447,28 @@ def test_no_space_is_put_before_what_stands_first() -> None:
     document = HtmlDocument.parse('<x id="1"/> von <x id="2"/> Dateien', MarkupOptions(xml=True))
     (found,) = document.blocks
     assert found.render(" of  files").startswith('<x id="1"/> of')
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "pairs", "markup"),
+    [
+        ("Etwa 10<sup>6</sup> Zellen", "Some 106 cells", (), "Some 10<sup>6</sup> cells"),
+        ("<a>Haus</a><a>Hund</a>", "House dog", (((0, 4), (0, 5)), ((5, 9), (6, 9))), "<a>House</a><a>dog</a>"),
+        ("<b>H</b><i>aus</i>", "House", (), "<b>House</b><i></i>"),
+        (
+            "Das <b>Eins</b><b>Zwei</b> ist",
+            "The database is",
+            (((4, 8), (4, 12)), ((14, 17), (13, 15))),
+            "The <b>database</b><b></b> is",
+        ),
+        ("Speichern <i></i>", "Save", (), "Save <i></i>"),
+        ("Speichern<i></i>", "Save", (), "Save<i></i>"),
+        ("v<sub>max</sub> ist neu", "vmax is new", (), "v<sub>max</sub> is new"),
+        ("am 1<sup>er</sup> Tag", "on day 1er", (), "on day 1<sup>er</sup>"),
+    ],
+)
+def test_markup_goes_to_its_words(
+    source: str, translation: str, pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...], markup: str
+) -> None:
+    (block,) = HtmlDocument.parse(source, MarkupOptions()).blocks
+    assert block.render(translation, pairs) == markup

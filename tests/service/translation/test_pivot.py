@@ -13,8 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tandem.extras.markup.tests.test_html import elements, tags
-from tandem.extras.markup.tests.test_html_requests import PAGE
 from tandem.models.bundle import Bundle, Limits, Training
 from tandem.models.search import Array
 from tandem.service.app import create_app
@@ -168,9 +166,7 @@ async def test_nothing_went_through_a_language_where_nothing_was_decoded(chain: 
     assert "tandem_pivoted_sentences_total{" not in (await chain.client.get("/metrics")).text
 
 
-async def test_markup_and_alignments_are_those_of_the_text(chain: Chain) -> None:
-    body = (await chain.translate(PAGE, format="html")).json()
-    assert body["translatedText"].split() == said(PAGE).split() and body["via"] == "en"
+async def test_alignments_are_those_of_the_text(chain: Chain) -> None:
     body = (await chain.translate(TEXT, alignments=True)).json()
     for sentence in body["details"][0]["sentences"]:
         pairs = sentence["alignment"]["words"]
@@ -257,8 +253,8 @@ def test_the_way_is_the_best_that_is_allowed(
 async def test_the_shipped_model_translates_between_french_and_german() -> None:
     """Through English, by itself twice; of what is not reached the message says what is, and by which way."""
     bundle = SHIPPED
-    page = "<p>Où est <a href='/g'>la gare</a>, {nom} ? J'ai un <b>petit chien</b> et un chat.</p>"
-    fields = {"q": page, "source": "fr", "target": "de", "format": "html", "protect": ["placeholders"]}
+    text = "Où est la gare, {nom} ? J'ai un petit chien et un chat."
+    fields = {"q": text, "source": "fr", "target": "de", "protect": ["placeholders"]}
     back = {"q": "Wo ist der Bahnhof? Ich habe eine Katze.", "source": "de", "target": "fr"}
     settings = Settings(bundles=(bundle,), workers=1, shutdown_timeout=5)
     async with running(create_app(settings, build_engine(settings))) as client:
@@ -267,8 +263,7 @@ async def test_the_shipped_model_translates_between_french_and_german() -> None:
         ]
     translated = there.json()["translatedText"]
     assert there.json()["via"] == "en" and there.json()["protected"] == [{"text": "{nom}", "kept": True}]
-    assert tags(translated) == tags(page) and elements(translated) == elements(page)
-    for word in ("Bahnhof</a>", "Hund</b>", "Katze"):
+    for word in ("Bahnhof", "Hund", "Katze"):
         assert word in translated
     assert returned.json()["via"] == "en"
     assert all(word in returned.json()["translatedText"] for word in ("gare", "chat"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tandem.models.native.building import SOURCES, compile_kernels, run
-from tests.native import needs_compiler
+from tandem.extras.native.building import SOURCES, compile_kernels, run
+from tandem.extras.native.tests.compiled import needs_compiler
 
 SANITIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 

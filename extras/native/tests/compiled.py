@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tandem.extras.native import building
+from tandem.extras.native.building import SOURCES, build, find_include
 from tandem.models.errors import ConfigError
-from tandem.models.native import building
-from tandem.models.native.building import SOURCES, build, find_include
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 

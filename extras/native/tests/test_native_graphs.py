@@ -10,32 +10,33 @@ import onnx
 import pytest
 import torch
 
+from tandem.extras.native.fusing import fuse
+from tandem.extras.native.library import fused as fused_file
+from tandem.extras.native.tests.compiled import build_operators
 from tandem.models.architectures.registry import build_model, load_config
 from tandem.models.bundle import Bundle
 from tandem.models.search import SearchOptions, translate_batch
 from tandem.models.search.graphs import GraphSpecs
 from tandem.models.steps.torch_graphs import GRAPH_NAMES, TorchGraphs
 from tandem.models.vocabulary import EOS
-from tandem.service.runtimes.fusing import fuse
-from tandem.service.runtimes.sessions import open_session
+from tandem.service.runtimes.sessions import Operators, open_session
 from tandem.training.export.bundle import built_graphs
 from tests.models.search.tables import assert_same_hypotheses
-from tests.native import build_operators
 from tests.shipped import SHIPPED
 from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_close, possible, reference
 
 
 @pytest.fixture(scope="session")
-def operators() -> Path:
-    return build_operators()
+def operators() -> Operators:
+    return Operators(build_operators(), fused_file)
 
 
-def native_graphs(folder: Path, specs: GraphSpecs, operators: Path) -> OnnxGraphs:
+def native_graphs(folder: Path, specs: GraphSpecs, operators: Operators) -> OnnxGraphs:
     return OnnxGraphs(folder, specs, opener=lambda path: open_session(path, 1, operators)[0])
 
 
-def native(one: Exported, operators: Path) -> OnnxGraphs:
+def native(one: Exported, operators: Operators) -> OnnxGraphs:
     return native_graphs(one.bundle.path / "onnx/float32", one.bundle.graph_specs("float32"), operators)
 
 
@@ -44,7 +45,7 @@ def fused(folder: Path, graph: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("graph", GRAPH_NAMES)
-def test_graph_gives_what_pytorch_gives(exported: Exported, operators: Path, graph: str) -> None:
+def test_graph_gives_what_pytorch_gives(exported: Exported, operators: Operators, graph: str) -> None:
     module, graphs = exported.modules[graph], native(exported, operators)
     for seed, sizes in enumerate(SIZES):
         inputs = arrays(module, sizes, seed=seed)
@@ -52,7 +53,7 @@ def test_graph_gives_what_pytorch_gives(exported: Exported, operators: Path, gra
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_search_finds_the_same_hypotheses(exported: Exported, operators: Path, beam_size: int) -> None:
+def test_search_finds_the_same_hypotheses(exported: Exported, operators: Operators, beam_size: int) -> None:
     rng = np.random.default_rng(2)
     size = exported.model.config.source_vocabularies[0]
     sources = [(np.array([*rng.integers(4, size, length), EOS]),) for length in (1, 9, 3, 5, 8)]
@@ -64,7 +65,7 @@ def test_search_finds_the_same_hypotheses(exported: Exported, operators: Path, b
     assert_same_hypotheses(found, expected)
 
 
-def test_step_bans_and_forces(one: Exported, operators: Path) -> None:
+def test_step_bans_and_forces(one: Exported, operators: Operators) -> None:
     size = one.model.config.target_vocabulary
     inputs = arrays(one.modules["step"], SIZES[1], count=4)
     inputs["banned"] = np.array([[token for token in range(size) if token != 5]] * 10)
@@ -75,7 +76,7 @@ def test_step_bans_and_forces(one: Exported, operators: Path) -> None:
     assert sorted(found["parents"][0].tolist()) != [0] * 4  # one candidate a row
 
 
-def test_not_a_number_shows_in_the_log_sum_exp(one: Exported, operators: Path) -> None:
+def test_not_a_number_shows_in_the_log_sum_exp(one: Exported, operators: Operators) -> None:
     inputs = arrays(one.modules["step"], SIZES[1], count=10)
     path = next(name for name in inputs if name.startswith("memory.paths"))
     inputs[path] = inputs[path].copy()
@@ -121,7 +122,7 @@ def test_what_is_found_in_the_shipped_graphs() -> None:
     assert found["step"]["QuantiseRows"] and found["encode"]["Gate"]
 
 
-def test_a_sentence_has_the_same_bits_in_any_batch(operators: Path) -> None:
+def test_a_sentence_has_the_same_bits_in_any_batch(operators: Operators) -> None:
     bundle = Bundle.load(SHIPPED)
     searched = {name: bundle.graph_specs("int8")[name] for name in ("encode", "step")}
     graphs = native_graphs(bundle.graph_path("int8", "step").parent, searched, operators)

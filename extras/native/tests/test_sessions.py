@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tandem.extras.native import library as native
+from tandem.extras.native.tests.compiled import build_operators
 from tandem.models.bundle import Bundle
-from tandem.models.native import library as native
 from tandem.models.search import SearchOptions, translate_batch
 from tandem.models.vocabulary import EOS
 from tandem.service.runtimes import Placement
 from tandem.service.runtimes.onnx import OnnxGraphs
-from tests.native import build_operators
 from tests.shipped import SHIPPED
 
 

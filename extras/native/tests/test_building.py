@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tandem.extras.native import building
+from tandem.extras.native.building import HEADER, build, find_include, kernels_of
+from tandem.extras.native.tests.compiled import build_operators, needs_compiler
 from tandem.models.errors import ConfigError
-from tandem.models.native import building
-from tandem.models.native.building import HEADER, build, find_include, kernels_of
 from tests.command import fails, succeeds
-from tests.native import build_operators, needs_compiler
 
 
 def header(folder: Path, content: str = "") -> Path:

@@ -14,9 +14,9 @@ from typing import Annotated
 
 import typer
 
+from tandem.extras.native.library import LIBRARY
 from tandem.models.command import report
 from tandem.models.errors import ConfigError
-from tandem.models.native.library import LIBRARY
 
 SOURCES = Path(__file__).with_name("src")
 HEADER = "onnxruntime_cxx_api.h"
