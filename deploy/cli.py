@@ -21,7 +21,7 @@ from tandem.service.ports import extras, load, of_all
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
-    "prepare": ("tandem.training.loop.commands:prepare", "Turn corpora into batches' raw material"),
+    "prepare": ("tandem.deploy.training:prepare", "Turn corpora into batches' raw material"),
     "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("tandem.training.export.exporting:export", "Make a bundle of a run"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),

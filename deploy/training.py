@@ -1,13 +1,38 @@
-"""`tandem train`: it stands in deploy, since only it knows the service and the extras."""
+"""`tandem prepare` and `tandem train`: they stand in deploy, since only it knows the service and the extras."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tandem.models.command import CorporaFolder, RecipeFile, RunFolder
 from tandem.service.ports import extras, load
 from tandem.service.runtimes.torch import device_search
 from tandem.service.telemetry.cgroups import usable_cores
+from tandem.training.data.prepare import BuildDictionary
 from tandem.training.experiment import ExperimentOptions
 from tandem.training.loop.commands import Means, TrainOptions
+from tandem.training.loop.commands import prepare as prepare_data
 from tandem.training.loop.commands import train as train_prepared
+
+
+def prepare(
+    recipe_file: RecipeFile,
+    run: RunFolder = None,
+    corpora: CorporaFolder = Path("corpora"),
+    start: Annotated[
+        Path | None, typer.Option("--from", help="Use this bundle's vocabularies. [the recipe's start]")
+    ] = None,
+    force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
+    options: ExperimentOptions = ExperimentOptions(),
+) -> None:
+    """Turn corpora into batches' raw material: filter, train vocabularies, encode.
+
+    Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
+    """
+    prepare_data(recipe_file, run, corpora, start, options.experiment(), dictionary(), force=force)
 
 
 def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions()) -> None:
@@ -19,6 +44,12 @@ def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions(
     Example: tandem train training/recipes/tatoeba-de-en/dpn.toml
     """
     train_prepared(options, changes, means())
+
+
+def dictionary() -> BuildDictionary | None:
+    """What aligns the words of word vocabularies here."""
+    found: BuildDictionary | None = next((load(extra.dictionary) for extra in extras() if extra.dictionary), None)
+    return found
 
 
 def means() -> Means:

@@ -10,6 +10,7 @@ types of what stands there are the core's, beside their use:
     resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.parts``)
     markup      ``MarkupReader``        texts with markup in them (``service.text.blocks``)
+    aligner     ``WordAligner``         which words belong together (``service.bundles.aligning``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     versions    function                versions that aliases were switched to (``service.bundles.loading``)
@@ -18,6 +19,7 @@ types of what stands there are the core's, beside their use:
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
     augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
+    dictionary  ``BuildDictionary``     what aligns the words of word vocabularies (``training.data.prepare``)
     selection   ``OpenSelection``       words of the output layer while training (``training.loop.objective``)
     formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)
@@ -52,12 +54,14 @@ class Extra:
             the command or measurement is not there.
         packages: those that its commands need, by the extra of the distribution that brings them.
         markup: what reads texts with markup in them; None = it reads none.
+        aligner: what finds out which words belong together; None = nothing does.
         stages: makers of text stages, by the names that bundles ask for them with.
         readers: of those stages that read a file of the bundle, by the same names.
         operators: opener of operators for ONNX Runtime on the CPU; None = it brings none.
         searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
         sources: of public models, by the scheme that their names begin with.
         augmentation: opener of what rewrites training pairs; None = it does not.
+        dictionary: what aligns the words of word vocabularies; None = nothing.
         selection: maker of selections of words; None = it makes none.
         formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
         settings: its record of settings; None = it has none.
@@ -76,12 +80,14 @@ class Extra:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     markup: str | None = None
+    aligner: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
     operators: str | None = None
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     augmentation: str | None = None
+    dictionary: str | None = None
     selection: str | None = None
     formats: str | None = None
     settings: str | None = None

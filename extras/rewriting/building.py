@@ -20,8 +20,8 @@ from itertools import accumulate, chain, product
 import numpy as np
 
 from tandem.extras.rewriting.lexicon import MOST_WORDS, WORD, Entries
+from tandem.extras.shared.alignment import MOST_CELLS, Links, link_words
 from tandem.models.text import normalise
-from tandem.training.data.alignment import MOST_CELLS, Links, link_words
 
 MOST_TRANSLATIONS = 3
 LEAST_LINKS = 3  # of a word and its translation

@@ -22,6 +22,7 @@ from itertools import islice, zip_longest
 
 from tandem.models.search import Hypothesis
 from tandem.models.text import normalise
+from tandem.service.bundles.aligning import Alignment, word_aligner
 from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
@@ -37,7 +38,6 @@ from tandem.service.text.parallel import ParallelDocument
 from tandem.service.text.placeholders import cased, choose_placeholders, set_apart
 from tandem.service.text.spans import Span
 from tandem.service.text.splitting import Measure, split_long
-from tandem.service.translation.alignment import Alignment, align_sources
 from tandem.service.translation.candidates import (
     Candidate,
     Copied,
@@ -351,20 +351,21 @@ class Unit:
         if translations:
             self.attempt = Attempt((), (), known=tuple(translations), known_from=known_from)
 
-    def align(self, plan: Plan, written: str, hypothesis: Hypothesis) -> tuple[Alignment, ...]:
+    def align(self, plan: Plan, written: str, hypothesis: Hypothesis) -> Sequence[Alignment]:
         """Per source what its tokens and words align with in a translation, whose hypothesis has its attention."""
-        attempt = self.attempt
+        aligner, attempt = word_aligner(), self.attempt
+        assert aligner is not None, "or else no hypothesis has its attention"
         before, (job,) = attempt.before, attempt.jobs
         texts = self.texts if len(self.texts) > 1 else (self.sent.source,)
         named = [(name, part) for name, part in zip(attempt.names, self.masked.hidden, strict=False) if name]
         sources, targets = {name: part.source for name, part in named}, {name: part.target for name, part in named}
         if before is None:
-            return align_sources(plan.model, texts, written, hypothesis, job.sources, (sources, targets))
+            return aligner.align(plan.model, texts, written, hypothesis, job.sources, (sources, targets))
         (read,) = attempt.read
-        (first,) = align_sources(
+        (first,) = aligner.align(
             plan.model, texts, read[0], before.best[0], before.attempt.jobs[0].sources, (sources, {})
         )
-        (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources, ({}, targets))
+        (last,) = aligner.align(plan.writer, read, written, hypothesis, job.sources, ({}, targets))
         return (first.onward(last),)
 
     def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:

@@ -16,11 +16,12 @@ from rich.progress import Progress as Bar
 
 from tandem.models.architectures.protocol import feature_widths
 from tandem.models.bundle import SCRATCH, Bundle
-from tandem.models.command import CorporaFolder, RecipeFile, RunFolder
+from tandem.models.command import RecipeFile, RunFolder
 from tandem.models.errors import CheckpointError, ConfigError
 from tandem.models.steps.device_search import OpenSearch
 from tandem.training.checkpoint import read_progress
 from tandem.training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
+from tandem.training.data.prepare import BuildDictionary
 from tandem.training.data.prepare import prepare as prepare_data
 from tandem.training.data.stream import TextRewriting
 from tandem.training.data.summary import PreparedSummary, check_prepared
@@ -52,29 +53,38 @@ class Device(StrEnum):
 
 
 def prepare(
-    recipe_file: RecipeFile,
-    run: RunFolder = None,
-    corpora: CorporaFolder = Path("corpora"),
-    start: Annotated[
-        Path | None, typer.Option("--from", help="Use this bundle's vocabularies. [the recipe's start]")
-    ] = None,
-    force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
-    options: ExperimentOptions = ExperimentOptions(),
+    recipe_file: Path,
+    run: Path | None,
+    corpora: Path,
+    start: Path | None,
+    changes: Experiment,
+    dictionary: BuildDictionary | None,
+    *,
+    force: bool = False,
 ) -> None:
-    """Turn corpora into batches' raw material: filter, train vocabularies, encode.
+    """Prepare the data of a recipe for its run, as `tandem prepare` does.
 
-    Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
+    Args:
+        recipe_file, run: the recipe, and the run's folder; None = as the recipe names it.
+        corpora, start, dictionary, force: as for :func:`prepare_recipe`; None = the recipe's start.
+        changes: of the recipe.
     """
-    experiment = options.experiment()
-    recipe = load_recipe(recipe_file, experiment.settings)
-    out = experiment.data_of(_folder(recipe, run))
-    _print_summary(prepare_recipe(recipe, corpora, out, chosen_start(recipe.start, start), force=force))
+    recipe = load_recipe(recipe_file, changes.settings)
+    out, begun = changes.data_of(_folder(recipe, run)), chosen_start(recipe.start, start)
+    _print_summary(prepare_recipe(recipe, corpora, out, begun, dictionary, force=force))
 
 
 def prepare_recipe(
-    recipe: Recipe, corpora: Path, out: Path, start: Path | None = None, *, force: bool = False
+    recipe: Recipe,
+    corpora: Path,
+    out: Path,
+    start: Path | None = None,
+    dictionary: BuildDictionary | None = None,
+    *,
+    force: bool = False,
 ) -> PreparedSummary:
-    """The data of a recipe in the folder ``out``, with a bar; with a bundle's vocabularies where it starts from one.
+    """The data of a recipe in the folder ``out``, with a bar; with a bundle's vocabularies where it starts from one,
+    and with what ``dictionary`` aligns where they are of words.
 
     Raises:
         TandemError: as :func:`training.data.prepare.prepare`, or the bundle is not sound.
@@ -100,6 +110,7 @@ def prepare_recipe(
             force=force,
             vocabularies=vocabularies,
             features=feature_widths(recipe.model_config()),
+            dictionary=dictionary,
             progress=progress,
         )
 

@@ -16,8 +16,8 @@ from tandem.models.search import Array, Hypothesis
 from tandem.models.search.confidence import Confidence, Evidence, Reliability, Scale
 from tandem.service.app import create_app
 from tandem.service.settings import Settings
+from tests.service.aligning import AligningGraphs
 from tests.service.support import Served, make_engine, running, served, tiny_bundle
-from tests.service.translation.test_alignment import AligningGraphs
 from tests.service.translation.test_pivot import chained
 
 pytestmark = pytest.mark.anyio

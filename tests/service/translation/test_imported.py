@@ -25,8 +25,8 @@ from tandem.models.vocabulary import MappedVocabulary
 from tandem.service.app import create_app
 from tandem.service.settings import Settings
 from tests.models.vocabulary.published import pieces, sentencepiece_model
+from tests.service.aligning import AligningGraphs
 from tests.service.support import LINES, CopyGraphs, Served, make_engine, running, served
-from tests.service.translation.test_alignment import AligningGraphs
 from tests.service.translation.test_pivot import Wording
 
 pytestmark = pytest.mark.anyio

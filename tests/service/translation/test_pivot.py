@@ -21,8 +21,8 @@ from tandem.service.bundles.loading import build_engine
 from tandem.service.engine import Engine
 from tandem.service.errors import PairNotServed
 from tandem.service.settings import Settings
+from tests.service.aligning import AligningGraphs
 from tests.service.support import assert_error, copying, make_engine, running, tiny_bundle, tiny_vocabulary, until
-from tests.service.translation.test_alignment import AligningGraphs
 from tests.shipped import SHIPPED
 
 pytestmark = pytest.mark.anyio

@@ -24,8 +24,8 @@ from tandem.service.app import create_app
 from tandem.service.bundles.catalog import Catalog
 from tandem.service.engine import Engine
 from tandem.service.settings import Settings
+from tests.service.aligning import AligningGraphs
 from tests.service.support import CopyGraphs, assert_error, copying, make_engine, running, tiny_bundle, tiny_vocabulary
-from tests.service.translation.test_alignment import AligningGraphs
 
 pytestmark = pytest.mark.anyio
 VOCABULARY = tiny_vocabulary()

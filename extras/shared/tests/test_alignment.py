@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tandem.training.data import alignment
-from tandem.training.data.alignment import ITERATIONS, Bitext, sample_pairs
+from tandem.extras.shared import alignment
+from tandem.extras.shared.alignment import ITERATIONS, Bitext, sample_pairs
 
 
 def test_model_1_is_the_textbooks() -> None:

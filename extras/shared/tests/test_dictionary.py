@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
+from tandem.extras.shared import alignment
+from tandem.extras.shared.alignment import aligned_words, build_dictionary
 from tandem.models.vocabulary.dictionary import Dictionary
-from tandem.training.data import alignment
-from tandem.training.data.alignment import aligned_words, build_dictionary
 from tests.training.toy import random_bitext
 
 LEXICON = {f"wort{n}": f"word{n}" for n in range(40)}
@@ -48,5 +48,5 @@ def test_text_without_pairs_gives_nothing() -> None:
 
 def test_sources_in_the_targets_language_have_none() -> None:
     source, target = bitext()
-    found = build_dictionary([target, source, target], ("en", "de", "en"), seed=1)
+    found = build_dictionary([target, source, target], ("en", "de", "en"), 1)
     assert found == Dictionary(({}, LEXICON))

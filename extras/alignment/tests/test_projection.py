@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.extras.alignment.projection import project
 from tandem.service.text.masking import Hidden, Masked
-from tandem.service.text.projection import project
 from tandem.service.text.spans import WORD, Span
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
-from typing import TypeAlias
 
+from tandem.service.bundles.aligning import WordPairs
 from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.placeholders import found_parts, places_of_parts
 from tandem.service.text.protect import literals
 from tandem.service.text.spans import Span
 
-WordPairs: TypeAlias = Sequence[tuple[Span, Span]]
-"""Words that belong together: characters of the source and of the translation."""
-
 _NAMES = range(0xF0000, 0xFFFFE)  # of private use: stand for parts until their surroundings are known
 
 
-def project(masked: Masked, written: str, pairs: WordPairs, *, onward: bool = False) -> Masked:
+def project(masked: Masked, written: str, pairs: WordPairs, onward: bool = False) -> Masked:
     """A translation with each hidden part of its source at its place, hidden again.
 
     Args:

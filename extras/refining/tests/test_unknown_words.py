@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tandem.extras.shared.alignment import build_dictionary
 from tandem.models.bundle import Bundle
 from tandem.models.search import SearchOptions
 from tandem.models.steps.loading import load_bundle_model
@@ -84,7 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         translated = [[translation(word) for word in line] for line in text]
         for side, column in (("de", text), ("en", translated)):
             write_lines(root / f"{split}.{side}", map(" ".join, column))
-    prepare(NAMED, languages=("de", "en"), root=root, out=root / "data", seed=1)
+    prepare(NAMED, languages=("de", "en"), root=root, out=root / "data", seed=1, dictionary=build_dictionary)
     return root
 
 

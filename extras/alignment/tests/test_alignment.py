@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
-import httpx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.extras.alignment.locating import locate
+from tandem.extras.alignment.pairing import Alignment, align_sources
 from tandem.models.bundle import Bundle
-from tandem.models.search import Array, GraphSpec, Hypothesis, SearchOptions, TensorSpec
+from tandem.models.search import Array, Hypothesis, SearchOptions
 from tandem.models.translation.rendering import Renderer, TargetForm
 from tandem.models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
-from tandem.service.app import create_app
 from tandem.service.bundles.catalog import Route
 from tandem.service.bundles.loading import build_engine
 from tandem.service.bundles.served import ServedModel
 from tandem.service.engine import Engine, Job
 from tandem.service.settings import Settings
 from tandem.service.text.foreign import Alphabet
-from tandem.service.text.locating import locate
 from tandem.service.text.spans import Span
 from tandem.service.translation import writing
-from tandem.service.translation.alignment import Alignment, align_sources
 from tandem.service.translation.candidates import Candidate
 from tandem.service.translation.requests import DecodeRequest
 from tandem.service.translation.writing import MAX_WEIGHTS, SentenceWriter
+from tests.service.aligning import ask
 from tests.service.support import (
     LINES,
-    CopyGraphs,
     Served,
     assert_error,
-    make_engine,
-    running,
     tiny_bundle,
     tiny_vocabulary,
 )
@@ -238,35 +234,6 @@ def test_matrices_of_a_reply_are_bounded() -> None:
     assert found[1].tokens.weights is None and found[1].words == found[0].words
     assert found[0].words[0].source.start == 10 and found[0].words[0].target.start == 20
     assert SentenceWriter(request).room == MAX_WEIGHTS
-
-
-class AligningGraphs(CopyGraphs):
-    """Copies, and says that each token looked at the one of its place in every source."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        target = TensorSpec("target", "int64", ("row", "target"), 0.0, "target")
-        seen = tuple(
-            TensorSpec(f"attention.source{one}", "float32", ("row", "target", f"source{one}"), 0.0, "attention")
-            for one in range(self.sources)
-        )
-        memory = self.specs["encode"].outputs
-        self.specs = {**self.specs, "align": GraphSpec((target, *memory), seen)}
-
-    def run(self, graph: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        if graph != "align":
-            return super().run(graph, inputs)
-        rows, steps = inputs["target"].shape
-        seen = np.tile(np.eye(steps, 60, dtype=np.float32), (rows, 1, 1))
-        return {f"attention.source{one}": seen for one in range(self.sources)}
-
-
-async def ask(bundle: Bundle, path: str, *others: Bundle, **fields: Any) -> httpx.Response:
-    sources = len(bundle.source_vocabularies)
-    graphs = AligningGraphs(bundle.target_vocabulary.size, sources, copied=min(1, sources - 1))
-    engine = make_engine(*((one, graphs) for one in (bundle, *others)))
-    async with running(create_app(Settings(shutdown_timeout=5), engine)) as client:
-        return await client.post(path, json=fields)
 
 
 @pytest.mark.anyio

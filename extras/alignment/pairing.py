@@ -1,6 +1,6 @@
 """Which source words a translation's words come from, read off the attention of its hypothesis.
 
-Tokens are found again in their texts (``service.text.locating``), and the attention between them is summed up for
+Tokens are found again in their texts (``extras.alignment.locating``), and the attention between them is summed up for
 words: the mean over a word's written tokens, the sum over a word's read tokens. A pair of words is then judged from
 both of its sides: by its share of what the written word looks at most, times its share of what the read word is looked
 at most.
@@ -23,11 +23,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem.extras.alignment.locating import locate, locate_words
 from tandem.models.search import Array, Hypothesis
 from tandem.models.vocabulary import EOS, Vocabulary, WordVocabulary
 from tandem.models.vocabulary.edits import Operations, origins
+from tandem.service.bundles.aligning import NOTHING, StandsFor
 from tandem.service.bundles.served import ServedModel
-from tandem.service.text.locating import locate, locate_words
 from tandem.service.text.protect import is_unspaced
 from tandem.service.text.spans import WORD, Span
 
@@ -39,9 +40,6 @@ _MARK = re.compile(r"[.,;:!?…。、，；：！？¿¡؟،()\[\]{}'\"«»‹�
 
 
 Floats: TypeAlias = NDArray[np.float64]
-StandsFor: TypeAlias = tuple[Mapping[str, str], Mapping[str, str]]
-"""By placeholder what stands in its place in a source, and in the translation."""
-NOTHING: StandsFor = ({}, {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +121,7 @@ def written_words(vocabulary: Vocabulary, tokens: Sequence[int], text: str) -> l
     Args:
         vocabulary: of the tokens.
         tokens: without the end of the sentence.
-        text: what they spell, give or take what ``service.text.locating`` names.
+        text: what they spell, give or take what ``extras.alignment.locating`` names.
     """
     _, spans = _located(vocabulary, tokens, text)
     found = []

@@ -157,7 +157,7 @@ def _distinct(keys: Ids) -> Ids:
     return keys[np.append(True, np.diff(keys) != 0)] if len(keys) else keys
 
 
-def build_dictionary(columns: Sequence[Sequence[str]], languages: Sequence[str], *, seed: int) -> Dictionary:
+def build_dictionary(columns: Sequence[Sequence[str]], languages: Sequence[str], seed: int) -> Dictionary:
     """The dictionary of a training text.
 
     A link counts where both directions find it: Model 1 alone lets a rare word collect half a sentence. A source in the
