@@ -43,7 +43,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alignment:
+class AttentionAlignment:
     """One source of a sentence and its translation, token by token and word by word.
 
     Attributes:
@@ -59,7 +59,7 @@ class Alignment:
     words: tuple[tuple[Span, Span], ...]
     places: tuple[Sequence[Span], Sequence[Span]]
 
-    def onward(self, last: Alignment) -> Alignment:
+    def onward(self, last: AttentionAlignment) -> AttentionAlignment:
         """This one's source with the target of another one, whose source text is this one's target text.
 
         A token of the target looks at one of the source as much as it looks at that one's translations; words belong
@@ -75,7 +75,7 @@ class Alignment:
             for source, other in self.words
             if other.start < between.end and between.start < other.end
         )
-        return Alignment(self.source, last.target, weights, tuple(words), (sources, targets))
+        return AttentionAlignment(self.source, last.target, weights, tuple(words), (sources, targets))
 
 
 def align_sources(
@@ -85,7 +85,7 @@ def align_sources(
     hypothesis: Hypothesis,
     ids: Sequence[Sequence[int]] | None = None,
     stands_for: StandsFor = NOTHING,
-) -> tuple[Alignment, ...]:
+) -> tuple[AttentionAlignment, ...]:
     """Align a sentence in each of its sources with its translation.
 
     Args:
@@ -109,7 +109,7 @@ def align_sources(
         weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
         sources, source_spans = _located(model.bundle.source_vocabularies[number], read, text, stands_for[0])
         words = word_pairs(weights, text, source_spans, target, target_spans)
-        found.append(Alignment(sources, targets, weights, words, (source_spans, target_spans)))
+        found.append(AttentionAlignment(sources, targets, weights, words, (source_spans, target_spans)))
     return tuple(found)
 
 

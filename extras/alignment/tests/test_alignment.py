@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.extras.alignment.locating import locate
-from tandem.extras.alignment.pairing import Alignment, align_sources
+from tandem.extras.alignment.pairing import AttentionAlignment, align_sources
 from tandem.models.bundle import Bundle
 from tandem.models.search import Array, Hypothesis, SearchOptions
 from tandem.models.translation.rendering import Renderer, TargetForm
@@ -62,7 +62,7 @@ def hypothesis_of(tokens: Sequence[int], *attention: Array) -> Hypothesis:
     return Hypothesis(tuple(tokens), -1.0, -1.0, True, (0.0,) * (len(tokens) + 1), attention)
 
 
-def words(found: Alignment, source: str, target: str) -> set[tuple[str, str]]:
+def words(found: AttentionAlignment, source: str, target: str) -> set[tuple[str, str]]:
     return {(source[slice(*read)], target[slice(*written)]) for read, written in found.words}
 
 
@@ -143,14 +143,14 @@ def test_placeholders_side_by_side_align_each_with_its_own() -> None:
 def test_two_hops_align_by_way_of_what_stands_between() -> None:
     """The middle text is cut otherwise by the first model's vocabulary than by the second's."""
     wholes, parts = ((Span(0, 5), Span(6, 9)), (Span(0, 3), Span(3, 5), Span(6, 9)))
-    first = Alignment(
+    first = AttentionAlignment(
         ("le", "chat"),
         ("black", "cat"),
         np.array([[0.7, 0.3], [0.0, 1.0]], np.float32),
         ((Span(3, 7), Span(6, 9)), (Span(0, 2), Span(0, 5))),
         ((Span(0, 2), Span(3, 7)), wholes),
     )
-    last = Alignment(("bla", "ck", "cat"), ("katze",), np.array([[0.2, 0.2, 0.6]], np.float32),
+    last = AttentionAlignment(("bla", "ck", "cat"), ("katze",), np.array([[0.2, 0.2, 0.6]], np.float32),
                      ((Span(6, 9), Span(0, 5)),), (parts, (Span(0, 5),)))  # fmt: skip
     found = first.onward(last)
     assert (found.source, found.target, found.words) == (("le", "chat"), ("katze",), ((Span(3, 7), Span(0, 5)),))

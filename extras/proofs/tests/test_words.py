@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from extras.refining.tests.test_unknown_words import bundle, folder
 from tandem.extras.proofs.proof import ProofSettings, verify
+from tandem.extras.refining.tests.test_unknown_words import bundle, folder
 from tandem.models.bundle import Bundle
 from tandem.models.steps.loading import load_bundle_model
 from tandem.models.steps.torch_graphs import TorchGraphs
