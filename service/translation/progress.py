@@ -10,9 +10,8 @@ from typing import TypeAlias
 from tandem.service.engine import Decoded
 from tandem.service.engine.engine import Watch
 from tandem.service.translation.candidates import Candidate
-from tandem.service.translation.extracts import ExtractedText
 from tandem.service.translation.results import CharacterRange, FinishedSentence, FinishedSummary
-from tandem.service.translation.summaries import SummarizedText, joined
+from tandem.service.translation.summaries import ExtractedText, SummarizedText, joined
 from tandem.service.translation.units import Attempt, ParsedText, Unit
 
 Event: TypeAlias = FinishedSentence | FinishedSummary

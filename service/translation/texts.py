@@ -27,7 +27,6 @@ from tandem.service.text.blocks import MarkupDocument, MarkupError, MarkupOption
 from tandem.service.text.detection import Detector, Guess
 from tandem.service.text.languages import bare_code, base_code
 from tandem.service.text.masking import Masked
-from tandem.service.translation.extracts import ExtractedText, is_made_for
 from tandem.service.translation.masker import Masker
 from tandem.service.translation.plans import (
     Plan,
@@ -58,7 +57,13 @@ from tandem.service.translation.requests import (
 from tandem.service.translation.reranking import decode_ranked
 from tandem.service.translation.results import DecodeResult, Time, Usage, WrittenText
 from tandem.service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, recalled
-from tandem.service.translation.summaries import SummarizedText, write_summaries
+from tandem.service.translation.summaries import (
+    ExtractedText,
+    SummarizedText,
+    is_made_for,
+    text_extractor,
+    write_summaries,
+)
 from tandem.service.translation.turns import TurnThreads
 from tandem.service.translation.units import ParsedText, Unit, parse_text
 from tandem.service.translation.writing import write_texts
@@ -244,11 +249,16 @@ class TextService:
         routes, depth = self._summary_routes(request), self._limits.summary_depth
         plans = self._plans(request, routes, admission)
         return [
-            ExtractedText.of(request, number, request.language or self.detector.detect(text)[0].language)
+            self._extracted(request, number)
             if route is None
             else SummarizedText.of(plans[route], request, number, depth)
-            for number, (text, route) in enumerate(zip(request.texts, routes, strict=True))
+            for number, route in enumerate(routes)
         ]
+
+    def _extracted(self, request: SummarizeTask, number: int) -> ExtractedText:
+        extract = text_extractor()
+        assert extract is not None, "or else a text has a way"
+        return extract(request, number, request.language or self.detector.detect(request.texts[number])[0].language)
 
     def _plans(
         self, request: DecodeRequest, routes: Iterable[Route | None], admission: _Admission
@@ -269,10 +279,12 @@ class TextService:
 
     def _summary_routes(self, request: SummarizeTask) -> list[Route | None]:
         """The way of each text; none where its own sentences are its summary."""
+        extracts, numbers = text_extractor() is not None, range(len(request.texts))
         if request.method == "extract":
+            if not extracts:
+                raise InvalidOption("method", "must be 'model': no extra here makes extracts", "extract")
             return [None] * len(request.texts)
-        numbers = range(len(request.texts))
-        if request.method == "model" or request.model is not None:
+        if request.method == "model" or request.model is not None or not extracts:
             return [self._summary_route(request, number) for number in numbers]
         routes: list[Route | None] = []
         for number, text in enumerate(request.texts):

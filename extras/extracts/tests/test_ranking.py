@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.service.text.extraction import MOST_SENTENCES, extract
+from tandem.extras.extracts.ranking import MOST_SENTENCES, extract
 
 SENTENCES = [
     "The museum in the old harbour opens a new wing for modern painting in May.",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tandem import Translator
 from tandem.models.bundle import Bundle
 from tandem.service.settings import Settings
 from tests.service.support import Served, assert_error, served, tiny_bundle
+from tests.shipped import BUNDLES
 
 pytestmark = pytest.mark.anyio
 
@@ -109,9 +110,9 @@ async def test_a_stream_has_the_extract_as_an_event(choosy: Served) -> None:
 
 def test_the_shipped_model_knows_abstracts_from_other_text() -> None:
     from tandem.service.bundles.served import ServedModel
-    from tandem.service.translation.extracts import is_made_for
+    from tandem.service.translation.summaries import is_made_for
 
-    bundle = Bundle.load(Path(__file__).parents[3] / "bundles" / "arxiv-title")
+    bundle = Bundle.load(BUNDLES / "arxiv-title")
     model = ServedModel.of(bundle)
     abstract = (
         "We study the stochastic block model and show that a spectral algorithm recovers the communities above the "
@@ -119,3 +120,18 @@ def test_the_shipped_model_knows_abstracts_from_other_text() -> None:
     )
     assert is_made_for(model, abstract)
     assert not is_made_for(model, MAIL)
+
+
+async def test_without_the_extra_models_answer_alone(choosy: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.service.translation.texts.text_extractor", lambda: None)
+    assert (await summarize(choosy, q=MAIL))["method"] == "model"
+    refused = await choosy.client.post("/summarize", json={"q": MAIL, "method": "extract"})
+    assert assert_error(refused, 422, "invalid_field")["detail"][0]["field"] == "method"
+    assert_error(await choosy.client.post("/summarize", json={"q": GERMAN}), 422, "invalid_field")
+
+
+def test_programs_get_extracts() -> None:
+    text = "We present a new method for training neural networks. It is faster. It was tested on three data sets."
+    with Translator([BUNDLES / "arxiv-title"]) as summarizer:
+        extract = summarizer.summarize([text], method="extract", sentences=1)
+    assert extract[0].method == "extract" and extract[0].text in text
