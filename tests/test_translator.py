@@ -40,8 +40,6 @@ def test_texts_are_translated(translator: Translator) -> None:
     assert len({found[0].text, *found[0].alternatives}) == 3
     assert sentence.score is not None and sentence.token_scores
     assert sentence.score == pytest.approx(sum(sentence.token_scores), abs=1e-3)
-    (aligned,) = translator.translate("Guten Morgen!", source="de", target="en", alignments=True).sentences
-    assert aligned.alignment is not None and aligned.alignment.words
     kept = {"glossary": {"Haus": "mansion"}, "protect": ["X-9"]}
     assert {"mansion", "X-9"} <= {
         *translator.translate("Das Haus X-9 ist alt.", source="de", target="en", **kept).text.split()

@@ -166,17 +166,6 @@ async def test_nothing_went_through_a_language_where_nothing_was_decoded(chain: 
     assert "tandem_pivoted_sentences_total{" not in (await chain.client.get("/metrics")).text
 
 
-async def test_alignments_are_those_of_the_text(chain: Chain) -> None:
-    body = (await chain.translate(TEXT, alignments=True)).json()
-    for sentence in body["details"][0]["sentences"]:
-        pairs = sentence["alignment"]["words"]
-        read, written = ([one[side] for one in pairs] for side in ("source", "target"))
-        assert len(read) > 1
-        assert [said(f" {TEXT[slice(*one.values())]}").strip() for one in read] == [
-            body["translatedText"][slice(*one.values())] for one in written
-        ]
-
-
 async def test_what_is_too_long_for_the_second_is_read_in_pieces(tmp_path: Path) -> None:
     text = "wo ist das haus heute und guten morgen das haus ist alt"
     of: tuple[dict[str, Any], dict[str, Any]] = {}, {"limits": Limits(6, 200)}
