@@ -12,6 +12,7 @@ types of what stands there are the core's, beside their use:
     markup      ``MarkupReader``        texts with markup in them (``service.text.blocks``)
     aligner     ``WordAligner``         which words belong together (``service.bundles.aligning``)
     extracts    ``ExtractText``         summaries without a model (``service.translation.summaries``)
+    reranker    ``DecodeRanked``        the choice among hypotheses by a model back (``service.translation.plans``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     versions    function                versions that aliases were switched to (``service.bundles.loading``)
@@ -57,6 +58,7 @@ class Extra:
         markup: what reads texts with markup in them; None = it reads none.
         aligner: what finds out which words belong together; None = nothing does.
         extracts: what summarizes texts by sentences of their own; None = nothing does.
+        reranker: what decodes and ranks sentences by a model of the other direction; None = nothing does.
         stages: makers of text stages, by the names that bundles ask for them with.
         readers: of those stages that read a file of the bundle, by the same names.
         operators: opener of operators for ONNX Runtime on the CPU; None = it brings none.
@@ -84,6 +86,7 @@ class Extra:
     markup: str | None = None
     aligner: str | None = None
     extracts: str | None = None
+    reranker: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
     operators: str | None = None

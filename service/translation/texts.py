@@ -5,7 +5,7 @@ A request goes through three stages, the first two in one text thread, the last 
     plan      which model, and how it is to search                ``plans``
     units     texts in sentences, tokenised: jobs                 ``units``; ``summaries`` for texts as a whole
               ... the engine decodes the jobs; from a language between, it does so once more ...
-    ranked    where that is asked for, by a model back            ``reranking``
+    ranked    where that is asked for, by a model back            an extra
     written   the sentences in their places, and details          ``candidates``, ``writing``
 """
 
@@ -21,6 +21,7 @@ from typing import TypeVar
 from tandem.service.bundles.catalog import Catalog, Route, require_code
 from tandem.service.bundles.served import Tokeniser
 from tandem.service.engine import Decoded, Engine, Job
+from tandem.service.engine.engine import Watch
 from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
 from tandem.service.telemetry import tracing
 from tandem.service.text.blocks import MarkupDocument, MarkupError, MarkupOptions, markup_reader
@@ -37,6 +38,7 @@ from tandem.service.translation.plans import (
     make_plan,
     make_stages,
     named_route,
+    reranker,
     summary_route,
 )
 from tandem.service.translation.progress import Progress, tell_extracts, tell_rest, watch_sentences, watch_summaries
@@ -54,7 +56,6 @@ from tandem.service.translation.requests import (
     is_short,
     request_seconds,
 )
-from tandem.service.translation.reranking import decode_ranked
 from tandem.service.translation.results import DecodeResult, Time, Usage, WrittenText
 from tandem.service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, recalled
 from tandem.service.translation.summaries import (
@@ -172,7 +173,7 @@ class TextService:
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     work = [one for text, unit in units for one in unit.work(text.plan)]
                     watch = watch_sentences(progress, units)
-                    rounds.append(await decode_ranked(self._engine, self._threads, work, watch, begun=bool(rounds)))
+                    rounds.append(await self._decoded(work, watch, begun=bool(rounds)))
                     self._count_tokens(units, rounds[-1])
                     units, written = await run(context.caller, _write, request, parsed, units, rounds[-1])
                     if not units:
@@ -188,6 +189,13 @@ class TextService:
         last = [decoded for unit in final for decoded in unit.decoded]
         counts = Usage.of(admission.characters, jobs, last)
         return replace(result, usage=counts, time=self._seconds(rounds, admission))
+
+    async def _decoded(self, work: Sequence[tuple[Plan, Job]], watch: Watch | None, *, begun: bool) -> list[Decoded]:
+        """The results of jobs, ranked where a plan has a channel model."""
+        rank = reranker() if any(plan.channel for plan, _ in work) else None
+        if rank is not None:
+            return await rank(self._engine, self._threads, work, watch, begun)
+        return await tracing.decode(self._engine, [job for _, job in work], watch, begun=begun)
 
     def _count_tokens(self, units: Sequence[tuple[ParsedText, Unit]], decoded: Iterable[Decoded]) -> None:
         """Count what was decoded for the attempts of units: of equal sentences one, and none that were known."""

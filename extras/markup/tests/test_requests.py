@@ -13,6 +13,7 @@ import pytest
 from tandem import Translator
 from tandem.extras.markup.tests.test_html import elements, tags
 from tandem.extras.markup.tests.test_html_requests import PAGE
+from tandem.extras.reranking.tests.test_requests import Both, both
 from tandem.service.app import create_app
 from tandem.service.bundles.loading import build_engine
 from tandem.service.settings import Settings
@@ -21,7 +22,6 @@ from tests.service.http.live import Live
 from tests.service.support import Served, assert_error, running
 from tests.service.translation.test_pipeline import TEXT, submissions
 from tests.service.translation.test_pivot import Chain, chain, said
-from tests.service.translation.test_reranking import Both, both
 from tests.shipped import SHIPPED
 
 __all__ = ["both", "chain", "submissions"]

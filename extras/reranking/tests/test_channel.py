@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tandem.extras.reranking.channel import WEIGHT, ChannelModel
 from tandem.models.architectures.protocol import Padded
 from tandem.models.bundle import Bundle
 from tandem.models.search import Array, Hypothesis, OfflineDecoder, SearchOptions
@@ -17,7 +18,6 @@ from tandem.models.search.offline import Failed, NBest
 from tandem.models.steps.loading import load_bundle_model
 from tandem.models.steps.torch_graphs import AnyModel, TorchGraphs
 from tandem.models.translation.rendering import Renderer
-from tandem.models.translation.reranking import WEIGHT, ChannelModel
 from tandem.models.translation.translator import encode_lines
 from tandem.models.vocabulary import BOS, EOS, TaggedVocabulary
 from tests.deploy.small import VOCABULARY, Make, make

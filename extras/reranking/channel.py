@@ -23,9 +23,6 @@ from tandem.models.vocabulary import Vocabulary
 WEIGHT = 0.3
 """Of the channel model. On validation text of the shipped models 0.2 to 0.5 are alike, and 0.1 is nearly as good."""
 
-RERANKED = ", reranked"
-"""How test sets and systems are named whose scores were measured with a channel model."""
-
 
 class Question(NamedTuple):
     """What a channel model decodes to say how probable the source is: a hypothesis, and how to search.

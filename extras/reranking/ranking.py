@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from tandem.models.translation.reranking import ChannelModel
+from tandem.extras.reranking.channel import ChannelModel
 from tandem.service.engine import Decoded, DecodingFailed, Engine, Job, UnknownModel
 from tandem.service.engine.engine import Watch, tell
 from tandem.service.telemetry import tracing
@@ -22,9 +22,8 @@ async def decode_ranked(
     engine: Engine,
     threads: TurnThreads,
     work: Sequence[tuple[Plan, Job]],
-    watch: Watch | None = None,
-    *,
-    begun: bool = False,
+    watch: Watch | None,
+    begun: bool,
 ) -> list[Decoded]:
     """Decode a request's sentences, and rank the hypotheses of those that have a channel model.
 
@@ -40,8 +39,6 @@ async def decode_ranked(
             model that fails, or is gone, leaves a sentence as it was decoded.
     """
     jobs = [job for _, job in work]
-    if all(plan.channel is None for plan, _ in work):
-        return await tracing.decode(engine, jobs, watch, begun=begun)
     ranking: dict[int, asyncio.Task[Decoded]] = {}  # by its result, which the engine holds: one for equal sentences
     numbered: dict[int, asyncio.Task[Decoded]] = {}
 
