@@ -140,7 +140,7 @@ class TextService:
                     ahead = [(text.plan, part.job) for text in pending for part in text.parts]
                     check_cost(ahead, self._limits)
                     now = [job for _, job in ahead]
-                    watch = watch_summaries(progress, pending)
+                    watch = watch_summaries(progress, pending) if progress else None
                     decoded = await tracing.decode(self._engine, now, watch, begun=bool(jobs))
                     jobs += now
                     rounds.append(decoded)
@@ -149,7 +149,8 @@ class TextService:
                     )
                     if not pending:
                         break
-                tell_extracts(progress, texts)
+                if progress:
+                    tell_extracts(progress, texts)
         counts = Usage.of(admission.characters, jobs, [one for decoded in rounds for one in decoded])
         summarized = [text for text in texts if isinstance(text, SummarizedText)]
         names = ", ".join(dict.fromkeys(text.plan.model.name for text in summarized))
@@ -172,13 +173,14 @@ class TextService:
                 rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     work = [one for text, unit in units for one in unit.work(text.plan)]
-                    watch = watch_sentences(progress, units)
+                    watch = watch_sentences(progress, units) if progress else None
                     rounds.append(await self._decoded(work, watch, begun=bool(rounds)))
                     self._count_tokens(units, rounds[-1])
                     units, written = await run(context.caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
-                tell_rest(progress, parsed)
+                if progress:
+                    tell_rest(progress, parsed)
         self._count(parsed)
         names = ", ".join(dict.fromkeys(model.name for text in parsed for model in text.plan.route.models))
         result = DecodeResult(written, names or None, guesses=guesses)

@@ -1,4 +1,5 @@
-"""Corpora of single words: ``python training/text/words.py BUNDLE CORPORA`` writes ``words-de-en`` and three more.
+"""Corpora of single words: ``python -m tandem.extras.rewriting.word_corpora BUNDLE CORPORA`` writes ``words-de-en`` and
+three more.
 
 Of the bundle's lexicon those entries whose translation translates back, and names of days, months, countries, languages
 and currencies from Unicode's CLDR, which Babel brings.
