@@ -56,4 +56,5 @@ def means() -> Means:
     """What trainings have here besides torch."""
     augmentation = next((load(extra.augmentation) for extra in extras() if extra.augmentation), None)
     selection = next((load(extra.selection) for extra in extras() if extra.selection), None)
-    return Means(device_search("cuda"), augmentation, selection, usable_cores())
+    trackers = next((load(extra.trackers) for extra in extras() if extra.trackers), None)
+    return Means(device_search("cuda"), augmentation, selection, trackers, usable_cores())

@@ -23,6 +23,7 @@ types of what stands there are the core's, beside their use:
     augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
     dictionary  ``BuildDictionary``     what aligns the words of word vocabularies (``training.data.prepare``)
     selection   ``OpenSelection``       words of the output layer while training (``training.loop.objective``)
+    trackers    ``FindTrackers``        places for a training's progress (``training.loop.reporting``)
     formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
@@ -67,6 +68,7 @@ class Extra:
         augmentation: opener of what rewrites training pairs; None = it does not.
         dictionary: what aligns the words of word vocabularies; None = nothing.
         selection: maker of selections of words; None = it makes none.
+        trackers: what finds places for a training's progress; None = there are none.
         formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
         settings: its record of settings; None = it has none.
         accounts: opener of what knows callers; one extra at most brings it. None = it does not.
@@ -95,6 +97,7 @@ class Extra:
     augmentation: str | None = None
     dictionary: str | None = None
     selection: str | None = None
+    trackers: str | None = None
     formats: str | None = None
     settings: str | None = None
     accounts: str | None = None

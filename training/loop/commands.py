@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -29,8 +29,7 @@ from tandem.training.experiment import Experiment, ExperimentOptions
 from tandem.training.loop.header import header
 from tandem.training.loop.locking import only_one, remove_unfinished
 from tandem.training.loop.objective import OpenSelection
-from tandem.training.loop.reporting import Reporter, Silent, TerminalReporter
-from tandem.training.loop.trackers import Trackers, tracker_makers
+from tandem.training.loop.reporting import FindTrackers, OpenTracker, Reporter, Silent, TerminalReporter
 from tandem.training.loop.trainer import Run, Trainer
 from tandem.training.loop.validation import TextValidator
 from tandem.training.optimisation.heap import keep_freed_memory
@@ -189,12 +188,14 @@ class Means:
         search: with which validation decodes on a GPU; None = the general one.
         augmentation: what rewrites training pairs; None = nothing can.
         selection: what makes selections of words; None = nothing can.
+        trackers: what finds places for progress besides the terminal; None = there are none.
         cores: of this machine that may be used.
     """
 
     search: OpenSearch | None = None
     augmentation: OpenAugmentation | None = None
     selection: OpenSelection | None = None
+    trackers: FindTrackers | None = None
     cores: int = 1
 
 
@@ -212,7 +213,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Trai
         TandemError: what was given does not fit together, or training diverged.
     """
     begun = chosen_start(recipe.start, how.start)
-    makers = tracker_makers(how.track or ())
+    open_tracker = _tracker(how.track or (), means)
     keep_freed_memory()
     if how.device is Device.cuda and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
@@ -224,7 +225,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Trai
             remove_unfinished(Run(folder).checkpoints)
         reporter: Reporter = Silent()
         if processes.first:
-            trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
+            trackers = None if open_tracker is None else open_tracker(folder, recipe_mapping(recipe), console.print)
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
             PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
         trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how.rewriters, means)
@@ -244,6 +245,17 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Trai
             experiment.save(folder)
         trainer.train()
     return trainer
+
+
+def _tracker(names: Sequence[str], means: Means) -> OpenTracker | None:
+    """What opens the trackers of a run. Raises ConfigError where one that is asked for is unknown."""
+    if means.trackers is not None:
+        return means.trackers(names)
+    if names:
+        raise ConfigError(
+            f"--track {names[0]}: needs the extra 'tracking': its folder, extras/tracking, is not there; bring it back"
+        )
+    return None
 
 
 def _lasting(recipe: Recipe, updates: int) -> Recipe:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tandem.extras.tracking import trackers
+from tandem.extras.tracking.trackers import Trackers, tracker_makers
 from tandem.models.errors import ConfigError
 from tandem.training.checkpoint import TrainingProgress
-from tandem.training.loop import trackers
 from tandem.training.loop.reporting import ShownSentence, TerminalReporter
-from tandem.training.loop.trackers import Trackers, tracker_makers
 from tandem.training.loop.trainer import Trainer
 from tandem.training.recipe import recipe_mapping
 from tests.training.toy import Recorder, toy_recipe

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tandem.models.errors import ConfigError
+from tandem.training.loop.reporting import ShownSentence
 
 GROUP = "tandem.trackers"
 
 
-class Tracker(Protocol):
-    """Where a run's progress goes."""
+class NamedTracker(Protocol):
+    """Where a run's progress goes that somebody's package brings."""
 
     def scalars(self, group: str, update: int, values: Mapping[str, float]) -> None:
         """Called with what a line of ``metrics.jsonl`` has, ``group`` being ``"train"`` or ``"valid"``."""
@@ -29,7 +30,7 @@ class Tracker(Protocol):
         """Called when training ends, however it does."""
 
 
-MakesTracker = Callable[[Path, Mapping[str, Any]], Tracker]
+MakesTracker = Callable[[Path, Mapping[str, Any]], NamedTracker]
 
 
 class Trackers:
@@ -48,19 +49,20 @@ class Trackers:
         self, makers: Mapping[str, MakesTracker], folder: Path, recipe: Mapping[str, Any], warn: Callable[[str], None]
     ) -> None:
         self._makers, self._folder, self._recipe, self._warn = dict(makers), folder, recipe, warn
-        self._made: dict[str, Tracker] = {}
+        self._made: dict[str, NamedTracker] = {}
 
     def scalars(self, group: str, update: int, values: Mapping[str, float]) -> None:
         self._each(lambda tracker: tracker.scalars(group, update, values))
 
-    def text(self, name: str, update: int, markdown: str) -> None:
-        self._each(lambda tracker: tracker.text(name, update, markdown))
+    def examples(self, update: int, examples: Sequence[ShownSentence]) -> None:
+        markdown = examples_table(examples)
+        self._each(lambda tracker: tracker.text("valid/examples", update, markdown))
 
     def close(self) -> None:
         self._makers.clear()  # what was never reported to is not made to be closed
         self._each(lambda tracker: tracker.close())
 
-    def _each(self, tell: Callable[[Tracker], None]) -> None:
+    def _each(self, tell: Callable[[NamedTracker], None]) -> None:
         for name in [*self._made, *self._makers]:
             try:
                 if name in self._makers:
@@ -82,3 +84,10 @@ def tracker_makers(names: Sequence[str]) -> dict[str, MakesTracker]:
         known = ", ".join(sorted(installed)) or "none is installed"
         raise ConfigError(f"--track {unknown[0]}: no such tracker in the entry points {GROUP!r}: {known}")
     return {name: installed[name].load() for name in names}
+
+
+def examples_table(examples: Sequence[ShownSentence]) -> str:
+    """In Markdown, whole."""
+    rows = [("source", "translation", "reference"), ("---",) * 3]
+    rows += [(one.source, one.translation, one.reference) for one in examples]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
