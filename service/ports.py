@@ -13,6 +13,7 @@ types of what stands there are the core's, beside their use:
     aligner     ``WordAligner``         which words belong together (``service.bundles.aligning``)
     extracts    ``ExtractText``         summaries without a model (``service.translation.summaries``)
     reranker    ``DecodeRanked``        the choice among hypotheses by a model back (``service.translation.plans``)
+    strings     ``ProgramStrings``      what is done to strings of programs (``service.translation.stages``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     versions    function                versions that aliases were switched to (``service.bundles.loading``)
@@ -60,6 +61,7 @@ class Extra:
         aligner: what finds out which words belong together; None = nothing does.
         extracts: what summarizes texts by sentences of their own; None = nothing does.
         reranker: what decodes and ranks sentences by a model of the other direction; None = nothing does.
+        strings: what is done to strings of programs; None = nothing.
         stages: makers of text stages, by the names that bundles ask for them with.
         readers: of those stages that read a file of the bundle, by the same names.
         operators: opener of operators for ONNX Runtime on the CPU; None = it brings none.
@@ -89,6 +91,7 @@ class Extra:
     aligner: str | None = None
     extracts: str | None = None
     reranker: str | None = None
+    strings: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
     operators: str | None = None

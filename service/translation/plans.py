@@ -25,7 +25,7 @@ from tandem.service.translation.requests import (
     TranslateTask,
     priority_of,
 )
-from tandem.service.translation.stages import AcceleratorStage, ApostropheStage, Stages, Way, stage_makers
+from tandem.service.translation.stages import Stages, Way, program_strings, stage_makers
 from tandem.service.translation.turns import TurnThreads
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
@@ -155,8 +155,8 @@ def make_plan(
 
 
 def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> Stages:
-    """The text stages of a request's texts that go one way: our own, and those that all bundles on it ask for."""
-    own = (ApostropheStage(), AcceleratorStage()) if isinstance(request, TranslateTask) else ()
+    """The text stages of a request's texts that go one way: those for all, and those that all bundles on it ask for."""
+    own = program_strings().stages if isinstance(request, TranslateTask) else ()
     asked = [model.bundle.manifest.stages for model in route.models]
     names = [name for name in asked[0] if all(name in one for one in asked)]
     if limits.stages == "off" or not names:

@@ -26,7 +26,6 @@ from tandem.service.bundles.aligning import Alignment, word_aligner
 from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
-from tandem.service.text.accelerators import with_word_shown
 from tandem.service.text.blocks import MarkupDocument, markup_reader
 from tandem.service.text.faithful import BROKEN, ended_like, find_faults, ranged_like, to_hide
 from tandem.service.text.foreign import find_foreign
@@ -48,7 +47,7 @@ from tandem.service.translation.candidates import (
 )
 from tandem.service.translation.masker import Masker
 from tandem.service.translation.plans import Plan
-from tandem.service.translation.stages import StagedSentence, finished, prepared
+from tandem.service.translation.stages import StagedSentence, finished, prepared, program_strings
 
 _MOST_MENDED = 2  # further attempts at a sentence that is at fault
 
@@ -521,7 +520,7 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         sentences = [own for own, translated in parts if translated]
     units = []
     for number, sent in enumerate(sentences):
-        own = with_word_shown(sent, tokens.measure)
+        own = program_strings().shown(sent, tokens.measure)
         read = _readable(plan, own)
         units.append(Unit.of(plan, tokens, read, (read.source,), own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)

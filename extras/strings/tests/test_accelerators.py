@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.service.text.accelerators import find_accelerator, with_accelerator, with_word_shown
+from tandem.extras.strings.accelerators import find_accelerator, with_accelerator, with_word_shown
+from tandem.extras.strings.strings import AcceleratorStage
 from tandem.service.text.masking import Masked
 from tandem.service.text.protect import Protector, always_kept
-from tandem.service.translation.stages import AcceleratorStage, StagedSentence
+from tandem.service.translation.stages import StagedSentence
 from tests.service.support import served, tiny_bundle
 
 STAGE = AcceleratorStage()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tandem.extras.strings.code import find_code
 from tandem.models.bundle import Bundle
-from tandem.service.text.code import find_code
 from tandem.service.text.spans import Span
 from tests.service.support import served
 
