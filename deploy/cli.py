@@ -25,10 +25,6 @@ _OWN: dict[str, tuple[str, str]] = {
     "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("tandem.training.export.exporting:export", "Make a bundle of a run"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
-    "config": (
-        "tandem.service.commands:config",
-        "Show the settings as `tandem serve` would have them with the same flags",
-    ),
 }
 
 _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings
