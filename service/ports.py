@@ -50,6 +50,8 @@ _FOLDER = _GROUP = "tandem.extras"
 class Extra:
     """What an extra brings. It is the ``EXTRA`` of its port, or what the entry point names.
 
+    The table above says what the others are, each once or by a name that is asked for; what is left out, it brings not.
+
     Attributes:
         name: its folder's, or its entry point's.
         commands: of `tandem`, by name: where they are, and their lines in the list.
@@ -57,29 +59,14 @@ class Extra:
         needs: of those of its commands and measurements that need other extras, by name, these: where one is missing
             the command or measurement is not there.
         packages: those that its commands need, by the extra of the distribution that brings them.
-        markup: what reads texts with markup in them; None = it reads none.
-        aligner: what finds out which words belong together; None = nothing does.
-        extracts: what summarizes texts by sentences of their own; None = nothing does.
-        reranker: what decodes and ranks sentences by a model of the other direction; None = nothing does.
-        strings: what is done to strings of programs; None = nothing.
-        stages: makers of text stages, by the names that bundles ask for them with.
-        readers: of those stages that read a file of the bundle, by the same names.
-        operators: opener of operators for ONNX Runtime on the CPU; None = it brings none.
-        searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
-        sources: of public models, by the scheme that their names begin with.
-        augmentation: opener of what rewrites training pairs; None = it does not.
-        dictionary: what aligns the words of word vocabularies; None = nothing.
-        selection: maker of selections of words; None = it makes none.
-        trackers: what finds places for a training's progress; None = there are none.
-        formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
-        settings: its record of settings; None = it has none.
-        accounts: opener of what knows callers; one extra at most brings it. None = it does not.
-        resources: openers, in the order in which they open; those that close last are the first.
-        tracing: opener of traces; None = it brings none.
-        versions: of the data folder which version each alias was switched to, given the configured one; None = it keeps
-            none.
-        http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
-            these is missing, that part is not there.
+        stages: by the names that bundles ask for them with; so are ``readers``.
+        searches: by the kind of device on which the model lies, ``cpu`` or ``cuda``.
+        sources: by the scheme that their names begin with.
+        accounts: one extra at most brings it.
+        resources: in the order in which they open; those that close last are the first.
+        versions: of the data folder which version each alias was switched to, given the configured one.
+        http: each with the names of the other extras that it needs: where one of these is missing, that part is not
+            there.
     """
 
     name: str

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tandem.extras.alignment.pairing import align_sources, written_words
+from tandem.extras.alignment.pairing import align_sources, onward, written_words
 from tandem.extras.alignment.projection import project
 from tandem.service.bundles.aligning import WordAligner
 
-ALIGNER = WordAligner(align_sources, written_words, project)
+ALIGNER = WordAligner(align_sources, onward, written_words, project)

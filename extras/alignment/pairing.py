@@ -27,7 +27,7 @@ from tandem.extras.alignment.locating import locate, locate_words
 from tandem.models.search import Array, Hypothesis
 from tandem.models.vocabulary import EOS, Vocabulary, WordVocabulary
 from tandem.models.vocabulary.edits import Operations, origins
-from tandem.service.bundles.aligning import NOTHING, StandsFor
+from tandem.service.bundles.aligning import NOTHING, Alignment, StandsFor
 from tandem.service.bundles.served import ServedModel
 from tandem.service.text.protect import is_unspaced
 from tandem.service.text.spans import WORD, Span
@@ -42,40 +42,23 @@ _MARK = re.compile(r"[.,;:!?…。、，；：！？¿¡؟،()\[\]{}'\"«»‹�
 Floats: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AttentionAlignment:
-    """One source of a sentence and its translation, token by token and word by word.
+def onward(first: Alignment, last: Alignment) -> Alignment:
+    """The first one's source with the target of the last one, whose source text is the first one's target text.
 
-    Attributes:
-        source, target: their tokens as the vocabulary's pieces, without the end of the sentence.
-        weights: target tokens x source tokens: the attention; what the end of the sentence received is left out.
-        words: spans of source words and of target words that belong together, in the target's order.
-        places: of the source's tokens, and of the target's, the characters that each stands for.
+    A token of the target looks at one of the source as much as it looks at that one's translations; words belong
+    together that belong to the same word between.
     """
-
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    weights: Array
-    words: tuple[tuple[Span, Span], ...]
-    places: tuple[Sequence[Span], Sequence[Span]]
-
-    def onward(self, last: AttentionAlignment) -> AttentionAlignment:
-        """This one's source with the target of another one, whose source text is this one's target text.
-
-        A token of the target looks at one of the source as much as it looks at that one's translations; words belong
-        together that belong to the same word between.
-        """
-        (sources, read), (written, targets) = self.places, last.places
-        weights = np.zeros((len(targets), len(sources)), np.float32)
-        if read and written:
-            weights[:] = last.weights @ _membership(read, written).T @ self.weights
-        words = dict.fromkeys(
-            (source, target)
-            for between, target in last.words
-            for source, other in self.words
-            if other.start < between.end and between.start < other.end
-        )
-        return AttentionAlignment(self.source, last.target, weights, tuple(words), (sources, targets))
+    (sources, read), (written, targets) = first.places, last.places
+    weights = np.zeros((len(targets), len(sources)), np.float32)
+    if read and written:
+        weights[:] = last.weights @ _membership(read, written).T @ first.weights
+    words = dict.fromkeys(
+        (source, target)
+        for between, target in last.words
+        for source, other in first.words
+        if other.start < between.end and between.start < other.end
+    )
+    return Alignment(first.source, last.target, weights, tuple(words), (sources, targets))
 
 
 def align_sources(
@@ -85,7 +68,7 @@ def align_sources(
     hypothesis: Hypothesis,
     ids: Sequence[Sequence[int]] | None = None,
     stands_for: StandsFor = NOTHING,
-) -> tuple[AttentionAlignment, ...]:
+) -> tuple[Alignment, ...]:
     """Align a sentence in each of its sources with its translation.
 
     Args:
@@ -109,7 +92,7 @@ def align_sources(
         weights = _weights(hypothesis.attention[number], steps, len(read), edited=number == len(given) - 1)
         sources, source_spans = _located(model.bundle.source_vocabularies[number], read, text, stands_for[0])
         words = word_pairs(weights, text, source_spans, target, target_spans)
-        found.append(AttentionAlignment(sources, targets, weights, words, (source_spans, target_spans)))
+        found.append(Alignment(sources, targets, weights, words, (source_spans, target_spans)))
     return tuple(found)
 
 

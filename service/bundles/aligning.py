@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, Self, TypeAlias
+from typing import TypeAlias
 
 from tandem.models.search import Array, Hypothesis
 from tandem.models.vocabulary import Vocabulary
@@ -25,32 +25,22 @@ StandsFor: TypeAlias = tuple[Mapping[str, str], Mapping[str, str]]
 NOTHING: StandsFor = ({}, {})
 
 
-class Alignment(Protocol):
-    """One source of a sentence and its translation, token by token and word by word."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """One source of a sentence and its translation, token by token and word by word.
 
-    @property
-    def source(self) -> Sequence[str]:
-        """The source's tokens as the vocabulary's pieces, without the end of the sentence."""
-        ...
+    Attributes:
+        source, target: their tokens as the vocabulary's pieces, without the end of the sentence.
+        weights: target tokens x source tokens: the attention; what the end of the sentence received is left out.
+        words: spans of source words and of target words that belong together, in the target's order.
+        places: of the source's tokens, and of the target's, the characters that each stands for.
+    """
 
-    @property
-    def target(self) -> Sequence[str]:
-        """Likewise the translation's."""
-        ...
-
-    @property
-    def weights(self) -> Array:
-        """Target tokens x source tokens: the attention; what the end of the sentence received is left out."""
-        ...
-
-    @property
-    def words(self) -> WordPairs:
-        """Words that belong together, in the target's order."""
-        ...
-
-    def onward(self, last: Self) -> Self:
-        """This one's source with the target of another one, whose source text is this one's target text."""
-        ...
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    weights: Array
+    words: tuple[tuple[Span, Span], ...]
+    places: tuple[Sequence[Span], Sequence[Span]]
 
 
 AlignSources: TypeAlias = Callable[
@@ -67,6 +57,8 @@ class WordAligner:
 
     Attributes:
         align: see ``AlignSources``.
+        onward: given an alignment, and one whose source text is that one's target text, the alignment of the first
+            source with the last target.
         written_words: given a vocabulary, tokens without the end of the sentence, and the text that they spell, its
             words without punctuation marks, and of each the places of the tokens that it is made of.
         project: given a source with what is hidden in it, which was read as it is, its translation, pairs of words of
@@ -74,6 +66,7 @@ class WordAligner:
     """
 
     align: AlignSources
+    onward: Callable[[Alignment, Alignment], Alignment]
     written_words: Callable[[Vocabulary, Sequence[int], str], Sequence[tuple[Span, list[int]]]]
     project: Callable[[Masked, str, WordPairs, bool], Masked]
 

@@ -60,21 +60,17 @@ class Block(Protocol):
     @property
     def text(self) -> str:
         """What is to be translated."""
-        ...
 
     @property
     def kept(self) -> Sequence[Span]:
         """Parts of the text that are to come back as they are, in order."""
-        ...
 
     @property
     def has_markup(self) -> bool:
         """Whether it matters which words belong together."""
-        ...
 
     def render(self, translation: str, pairs: Pairs = ()) -> str:
         """The block's markup with its translation, by the aligned words of ``text`` and translation."""
-        ...
 
 
 class MarkupDocument(Protocol):
@@ -83,16 +79,13 @@ class MarkupDocument(Protocol):
     @property
     def blocks(self) -> Sequence[Block]:
         """What is to be translated."""
-        ...
 
     @property
     def text(self) -> str:
         """The blocks' texts, one in a line: for the detection of their language."""
-        ...
 
     def render(self, blocks: Sequence[str]) -> str:
         """The document with its blocks replaced by what ``Block.render`` returned for each."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,7 +365,7 @@ class Unit:
             plan.model, texts, read[0], before.best[0], before.attempt.jobs[0].sources, (sources, {})
         )
         (last,) = aligner.align(plan.writer, read, written, hypothesis, job.sources, ({}, targets))
-        return (first.onward(last),)
+        return (aligner.onward(first, last),)
 
     def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:
         """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long."""

@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.extras.alignment.locating import locate
-from tandem.extras.alignment.pairing import AttentionAlignment, align_sources
+from tandem.extras.alignment.pairing import align_sources, onward
 from tandem.models.bundle import Bundle
 from tandem.models.search import Array, Hypothesis, SearchOptions
 from tandem.models.translation.rendering import Renderer, TargetForm
 from tandem.models.vocabulary import EDITS, EOS, Vocabulary, WordVocabulary, train_sentencepiece
+from tandem.service.bundles.aligning import Alignment
 from tandem.service.bundles.catalog import Route
 from tandem.service.bundles.loading import build_engine
 from tandem.service.bundles.served import ServedModel
@@ -62,7 +63,7 @@ def hypothesis_of(tokens: Sequence[int], *attention: Array) -> Hypothesis:
     return Hypothesis(tuple(tokens), -1.0, -1.0, True, (0.0,) * (len(tokens) + 1), attention)
 
 
-def words(found: AttentionAlignment, source: str, target: str) -> set[tuple[str, str]]:
+def words(found: Alignment, source: str, target: str) -> set[tuple[str, str]]:
     return {(source[slice(*read)], target[slice(*written)]) for read, written in found.words}
 
 
@@ -143,16 +144,16 @@ def test_placeholders_side_by_side_align_each_with_its_own() -> None:
 def test_two_hops_align_by_way_of_what_stands_between() -> None:
     """The middle text is cut otherwise by the first model's vocabulary than by the second's."""
     wholes, parts = ((Span(0, 5), Span(6, 9)), (Span(0, 3), Span(3, 5), Span(6, 9)))
-    first = AttentionAlignment(
+    first = Alignment(
         ("le", "chat"),
         ("black", "cat"),
         np.array([[0.7, 0.3], [0.0, 1.0]], np.float32),
         ((Span(3, 7), Span(6, 9)), (Span(0, 2), Span(0, 5))),
         ((Span(0, 2), Span(3, 7)), wholes),
     )
-    last = AttentionAlignment(("bla", "ck", "cat"), ("katze",), np.array([[0.2, 0.2, 0.6]], np.float32),
+    last = Alignment(("bla", "ck", "cat"), ("katze",), np.array([[0.2, 0.2, 0.6]], np.float32),
                      ((Span(6, 9), Span(0, 5)),), (parts, (Span(0, 5),)))  # fmt: skip
-    found = first.onward(last)
+    found = onward(first, last)
     assert (found.source, found.target, found.words) == (("le", "chat"), ("katze",), ((Span(3, 7), Span(0, 5)),))
     np.testing.assert_allclose(found.weights, [[0.4 * 0.7, 0.4 * 0.3 + 0.6]], rtol=1e-6)
 
