@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from tandem.service.bundles.catalog import Catalog, Route, require_code
 from tandem.service.bundles.served import Tokeniser
@@ -69,6 +69,8 @@ from tandem.service.translation.turns import TurnThreads
 from tandem.service.translation.units import ParsedText, Unit, parse_text
 from tandem.service.translation.writing import write_texts
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Task = TypeVar("Task", bound=DecodeRequest)
 
 
@@ -166,9 +168,9 @@ class TextService:
         """Decode every sentence, those once more of which something is missing, and put all into their places."""
         with self._engine.dispatcher.session():
             admission = self._admit(request, context)
-            run = self._threads.run_here if is_short(request, context) else self._threads.run
+            caller = None if is_short(request, context) else context.caller
             async with asyncio.timeout(admission.deadline - admission.began):
-                parsed, guesses = await run(context.caller, read, request, admission)
+                parsed, guesses = await self._run(caller, read, request, admission)
                 units = [(text, unit) for text in parsed for unit in text.units]
                 rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
@@ -176,7 +178,7 @@ class TextService:
                     watch = watch_sentences(progress, units) if progress else None
                     rounds.append(await self._decoded(work, watch, begun=bool(rounds)))
                     self._count_tokens(units, rounds[-1])
-                    units, written = await run(context.caller, _write, request, parsed, units, rounds[-1])
+                    units, written = await self._run(caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
                 if progress:
@@ -191,6 +193,12 @@ class TextService:
         last = [decoded for unit in final for decoded in unit.decoded]
         counts = Usage.of(admission.characters, jobs, last)
         return replace(result, usage=counts, time=self._seconds(rounds, admission))
+
+    async def _run(self, caller: str | None, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do a caller's work in a text thread; None = here and at once, where it takes less than waking a thread."""
+        if caller is None:
+            return work(*args, **kwargs)
+        return await self._threads.run(caller, work, *args, **kwargs)
 
     async def _decoded(self, work: Sequence[tuple[Plan, Job]], watch: Watch | None, *, begun: bool) -> list[Decoded]:
         """The results of jobs, ranked where a plan has a channel model."""
