@@ -11,11 +11,12 @@ from tandem.models.command import CorporaFolder, RecipeFile, RunFolder
 from tandem.service.ports import extras, load
 from tandem.service.runtimes.torch import device_search
 from tandem.service.telemetry.cgroups import usable_cores
+from tandem.training.data.ancestry import chosen_start
 from tandem.training.data.prepare import BuildDictionary
 from tandem.training.experiment import ExperimentOptions
-from tandem.training.loop.commands import Means, TrainOptions
-from tandem.training.loop.commands import prepare as prepare_data
+from tandem.training.loop.commands import Means, TrainOptions, prepare_recipe, print_summary, run_folder
 from tandem.training.loop.commands import train as train_prepared
+from tandem.training.recipe import load_recipe
 
 
 def prepare(
@@ -32,7 +33,10 @@ def prepare(
 
     Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
     """
-    prepare_data(recipe_file, run, corpora, start, options.experiment(), dictionary(), force=force)
+    experiment = options.experiment()
+    recipe = load_recipe(recipe_file, experiment.settings)
+    out, begun = experiment.data_of(run_folder(recipe, run)), chosen_start(recipe.start, start)
+    print_summary(prepare_recipe(recipe, corpora, out, begun, dictionary(), force=force))
 
 
 def train(options: TrainOptions, changes: ExperimentOptions = ExperimentOptions()) -> None:

@@ -124,7 +124,7 @@ def test_who_asks_while_it_is_closed_is_told(monkeypatch: pytest.MonkeyPatch) ->
             time.sleep(0.2)  # closed in the meantime, if nothing holds it
             return asyncio.run_coroutine_threadsafe(answer, loop)
 
-        monkeypatch.setattr("tandem.service.local.asyncio.run_coroutine_threadsafe", submit)
+        monkeypatch.setattr("tandem.local.asyncio.run_coroutine_threadsafe", submit)
         with pytest.raises(Draining):
             opened.translate("Haus", source="de", target="en")
 

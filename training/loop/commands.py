@@ -1,4 +1,4 @@
-"""`tandem prepare` and `tandem train`."""
+"""What `tandem prepare` and `tandem train` do."""
 
 from __future__ import annotations
 
@@ -51,28 +51,6 @@ class Device(StrEnum):
     cuda = "cuda"
 
 
-def prepare(
-    recipe_file: Path,
-    run: Path | None,
-    corpora: Path,
-    start: Path | None,
-    changes: Experiment,
-    dictionary: BuildDictionary | None,
-    *,
-    force: bool = False,
-) -> None:
-    """Prepare the data of a recipe for its run, as `tandem prepare` does.
-
-    Args:
-        recipe_file, run: the recipe, and the run's folder; None = as the recipe names it.
-        corpora, start, dictionary, force: as for :func:`prepare_recipe`; None = the recipe's start.
-        changes: of the recipe.
-    """
-    recipe = load_recipe(recipe_file, changes.settings)
-    out, begun = changes.data_of(_folder(recipe, run)), chosen_start(recipe.start, start)
-    _print_summary(prepare_recipe(recipe, corpora, out, begun, dictionary, force=force))
-
-
 def prepare_recipe(
     recipe: Recipe,
     corpora: Path,
@@ -114,7 +92,8 @@ def prepare_recipe(
         )
 
 
-def _print_summary(summary: PreparedSummary) -> None:
+def print_summary(summary: PreparedSummary) -> None:
+    """Say on the terminal what was prepared."""
     for name, split in summary.splits.items():
         dropped = ", ".join(f"{count:,} by {reason}" for reason, count in split.dropped.items()) or "none"
         tokens = f"{sum(split.source_tokens):,} source and {split.target_tokens:,} target tokens"
@@ -293,7 +272,7 @@ def _ending(trainer: Trainer) -> str:
 def _experiment(file: Path, run: Path | None, asked: Experiment, resume: bool) -> tuple[Experiment, Recipe, Path]:
     """What is set, the recipe with it, and the run's folder. A run that goes on keeps what was set when it began."""
     recipe = load_recipe(file, asked.settings)
-    folder = _folder(recipe, run)
+    folder = run_folder(recipe, run)
     if not resume:
         return asked, recipe, folder
     experiment = Experiment.load(folder).then(asked)
@@ -359,5 +338,6 @@ def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
         write_ancestry(folder, bundle.manifest.training if bundle else SCRATCH)
 
 
-def _folder(recipe: Recipe, run: Path | None) -> Path:
+def run_folder(recipe: Recipe, run: Path | None) -> Path:
+    """The folder of a run; None = as its recipe is named."""
     return run or Path("runs") / recipe.name
