@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-# Graphs run as every installation has them, whether or not this one has built the operators of models/native.
+# Graphs run as every installation has them, whether or not this one has built the operators of extras/native.
 os.environ["TANDEM_NATIVE"] = "false"
 
 

@@ -21,15 +21,10 @@ from tandem.service.ports import extras, load, of_all
 
 # Each command's function or group, as module:name, and its line in the list; the function says the rest.
 _OWN: dict[str, tuple[str, str]] = {
-    "prepare": ("tandem.training.loop.commands:prepare", "Turn corpora into batches' raw material"),
+    "prepare": ("tandem.deploy.training:prepare", "Turn corpora into batches' raw material"),
     "train": ("tandem.deploy.training:train", "Train what `tandem prepare` has prepared"),
     "export": ("tandem.training.export.exporting:export", "Make a bundle of a run"),
-    "native": ("tandem.models.native.building:native", "Build the operators that decode faster on the CPU"),
     "serve": ("tandem.service.commands:serve", "Serve bundles over HTTP"),
-    "config": (
-        "tandem.service.commands:config",
-        "Show the settings as `tandem serve` would have them with the same flags",
-    ),
 }
 
 _PACKAGES: dict[str, tuple[str, ...]] = {  # those that another extra than [serve] brings

@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
 import typer
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from tandem.models.errors import ConfigError
 from tandem.service.api.wording import bound_of
@@ -28,7 +27,6 @@ from tandem.service.settings import PREFIX, RETIRED, Settings, file_content
 
 # What Kubernetes puts into the environment of every container where a service is called "tandem".
 _FOREIGN = re.compile(r"TANDEM_(SERVICE_.*|PORT_\d+_.*)")
-MASK = "***"
 
 Flags = Mapping[str, Any]
 DataFolder = Annotated[Path | None, typer.Option("--data", help="The server's data folder. [TANDEM_DATA]")]
@@ -70,17 +68,6 @@ def read_configuration(flags: Mapping[str, Any], environment: Mapping[str, str] 
         raise ConfigError("; ".join(faults))
     retired = sorted(name for name in RETIRED if variables.get(variable_of(name)) or name in content)
     return Configuration(settings, origins, tuple(retired))
-
-
-def shown(name: str, value: Any) -> Any:
-    """A setting's value as it may be printed: in plain types, secrets and passwords in addresses masked."""
-    if isinstance(value, SecretStr) or (value is not None and is_secret(name)):
-        return MASK
-    if isinstance(value, tuple | list):
-        return [shown(name, item) for item in value]
-    if isinstance(value, str) and "://" in value:
-        return _without_password(value)
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 def is_secret(name: str) -> bool:
@@ -138,14 +125,6 @@ def _describe(item: Any, origins: Mapping[str, str]) -> str:
     where = f"{name} ({origin})" if origin != "default" else name
     value = "" if not name or is_secret(name) else f", but is {item['input']!r}"
     return f"{where}: {message[:1].lower()}{message[1:]}{value}"
-
-
-def _without_password(address: str) -> str:
-    parts = urlsplit(address)
-    if parts.password is None:
-        return address
-    user, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:{MASK}@{host}"))
 
 
 def data_flag(data: Path | None) -> Flags:

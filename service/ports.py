@@ -9,14 +9,22 @@ types of what stands there are the core's, beside their use:
     accounts    ``AccountsOpener``      who calls, and what they have stored (``service.callers``)
     resources   ``Opener``              opened and closed with the running service (``service.http.dependencies``)
     http        ``HttpPart``            routes, errors, dialects, bounds of bodies, documents (``service.http.parts``)
+    markup      ``MarkupReader``        texts with markup in them (``service.text.blocks``)
+    aligner     ``WordAligner``         which words belong together (``service.bundles.aligning``)
+    extracts    ``ExtractText``         summaries without a model (``service.translation.summaries``)
+    reranker    ``DecodeRanked``        the choice among hypotheses by a model back (``service.translation.plans``)
+    strings     ``ProgramStrings``      what is done to strings of programs (``service.translation.stages``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     versions    function                versions that aliases were switched to (``service.bundles.loading``)
     tracing     ``OpenTracing``         traces of requests (``service.http.parts``)
+    operators   ``OpenOperators``       operators for ONNX Runtime on the CPU (``service.runtimes.sessions``)
     searches    ``OpenSearch``          a search where a torch model lies (``models.steps.device_search``)
     sources     ``ModelSource``         public models by a scheme, such as ``firefox:`` (``extras.fetching.sources``)
     augmentation ``OpenAugmentation``   what rewrites training pairs (``training.loop.commands``)
+    dictionary  ``BuildDictionary``     what aligns the words of word vocabularies (``training.data.prepare``)
     selection   ``OpenSelection``       words of the output layer while training (``training.loop.objective``)
+    trackers    ``FindTrackers``        places for a training's progress (``training.loop.reporting``)
     formats     file types              of the extra ``files`` (``extras.files.formats.record``)
     commands    function or group       of `tandem` (``deploy.cli``)
 """
@@ -42,6 +50,8 @@ _FOLDER = _GROUP = "tandem.extras"
 class Extra:
     """What an extra brings. It is the ``EXTRA`` of its port, or what the entry point names.
 
+    The table above says what the others are, each once or by a name that is asked for; what is left out, it brings not.
+
     Attributes:
         name: its folder's, or its entry point's.
         commands: of `tandem`, by name: where they are, and their lines in the list.
@@ -49,21 +59,14 @@ class Extra:
         needs: of those of its commands and measurements that need other extras, by name, these: where one is missing
             the command or measurement is not there.
         packages: those that its commands need, by the extra of the distribution that brings them.
-        stages: makers of text stages, by the names that bundles ask for them with.
-        readers: of those stages that read a file of the bundle, by the same names.
-        searches: openers of a search, by the kind of device on which the model lies, ``cpu`` or ``cuda``.
-        sources: of public models, by the scheme that their names begin with.
-        augmentation: opener of what rewrites training pairs; None = it does not.
-        selection: maker of selections of words; None = it makes none.
-        formats: tuple of types of files that the extra ``files`` translates; None = it brings none.
-        settings: its record of settings; None = it has none.
-        accounts: opener of what knows callers; one extra at most brings it. None = it does not.
-        resources: openers, in the order in which they open; those that close last are the first.
-        tracing: opener of traces; None = it brings none.
-        versions: of the data folder which version each alias was switched to, given the configured one; None = it keeps
-            none.
-        http: what it brings to the HTTP side, each with the names of the other extras that it needs: where one of
-            these is missing, that part is not there.
+        stages: by the names that bundles ask for them with; so are ``readers``.
+        searches: by the kind of device on which the model lies, ``cpu`` or ``cuda``.
+        sources: by the scheme that their names begin with.
+        accounts: one extra at most brings it.
+        resources: in the order in which they open; those that close last are the first.
+        versions: of the data folder which version each alias was switched to, given the configured one.
+        http: each with the names of the other extras that it needs: where one of these is missing, that part is not
+            there.
     """
 
     name: str
@@ -71,12 +74,20 @@ class Extra:
     measurements: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    markup: str | None = None
+    aligner: str | None = None
+    extracts: str | None = None
+    reranker: str | None = None
+    strings: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
+    operators: str | None = None
     searches: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     augmentation: str | None = None
+    dictionary: str | None = None
     selection: str | None = None
+    trackers: str | None = None
     formats: str | None = None
     settings: str | None = None
     accounts: str | None = None

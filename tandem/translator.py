@@ -11,6 +11,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
+from tandem.local import LocalLimits, LocalService
 from tandem.models.bundle import Bundle
 from tandem.models.errors import BundleError, DecodingError, OptionError
 from tandem.models.search import Failed, OfflineDecoder, SearchOptions
@@ -18,7 +19,6 @@ from tandem.models.search.offline import NBest
 from tandem.models.text import as_read
 from tandem.models.vocabulary import Vocabulary
 from tandem.service.bundles.loading import OpenBundle, find_bundles, unservable
-from tandem.service.local import LocalLimits, LocalService
 from tandem.service.ports import stage_readers
 from tandem.service.runtimes import Placement, resolve_device
 from tandem.service.translation.requests import AUTO, DecodeRequest, SamplingOptions, SummarizeTask, TranslateTask

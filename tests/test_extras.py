@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from tandem.service.ports import Extra, extras, load
 from tests.hiding import link_package
 from tests.shipped import ROOT
 
@@ -94,3 +96,16 @@ def test_the_tests_of_the_core_pass_without_it(tree: Path) -> None:
 
 def left_out() -> list[str]:
     return [f"--ignore={path}" for path in WHOLE]
+
+
+@pytest.mark.parametrize("extra", extras(), ids=lambda extra: extra.name)
+def test_what_a_port_names_is_there(extra: Extra) -> None:
+    values = [getattr(extra, field.name) for field in fields(extra) if field.name not in ("name", "needs", "packages")]
+    single = [value for value in values if isinstance(value, str)]
+    listed = [place for value in values if isinstance(value, tuple) for place in value]
+    named = [
+        place for value in (extra.stages, extra.readers, extra.searches, extra.sources) for place in value.values()
+    ]
+    commands = [place for value in (extra.commands, extra.measurements) for place, _ in value.values()]
+    places = [*single, *listed, *named, *commands, *extra.http]
+    assert all(load(place) is not None for place in places if ":" in place)

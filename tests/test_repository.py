@@ -32,7 +32,6 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NUMPY_ONLY = ("bundle", "config", "errors", "folders", "search", "text", "translation", "vocabulary")
 HTTP = ("fastapi", "pydantic", "pydantic_settings", "starlette", "uvicorn")
 TORCH_RUNTIMES = ("tandem.service.runtimes.torch", "tandem.service.runtimes.torchscript")
-FUSING = "tandem.service.runtimes.fusing"  # imported where there are operators to write into a graph
 
 
 # --- layers ---------------------------------------------------------------------------------------------------------
@@ -80,7 +79,7 @@ def test_a_class_name_stands_for_one_concept() -> None:
             id="the domain and the engine",
         ),
         pytest.param(
-            [name for name in modules_under("service") if not name.startswith((*TORCH_RUNTIMES, FUSING))],
+            [name for name in modules_under("service") if not name.startswith(TORCH_RUNTIMES)],
             ("torch", "onnx", "onnxscript", "tandem.training", "sacrebleu", "tensorboard"),
             id="serving with ONNX Runtime",
         ),

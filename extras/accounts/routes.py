@@ -16,6 +16,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from tandem.extras.accounts.memory import Correction, TranslationMemory
 from tandem.extras.accounts.schemas import MemoryImport, MemoryPage, RememberedSentence, Suggested, SuggestRequest
 from tandem.extras.accounts.settings import AccountSettings
+from tandem.extras.shared.tmx import TmxError, TmxPair, read_units, write_tmx
 from tandem.models.command import installed_version
 from tandem.service.callers import ANONYMOUS, Caller
 from tandem.service.errors import InvalidOption, LanguageNotServed
@@ -24,7 +25,6 @@ from tandem.service.http.error_replies import BadRequest, HttpError
 from tandem.service.http.openapi import error_responses, request_body
 from tandem.service.http.parts import BodyBounds
 from tandem.service.settings import Settings
-from tandem.service.text.tmx import TmxError, TmxPair, read_units, write_tmx
 from tandem.service.translation.requests import AUTO
 
 _TMX = "application/x-tmx+xml"

@@ -11,7 +11,7 @@ EXTRA = Extra(
     http={
         "tandem.extras.dialects.deepl.port:HTTP": (),
         "tandem.extras.dialects.deepl.glossaries:HTTP": ("accounts",),
-        "tandem.extras.dialects.deepl.documents:HTTP": ("files",),
+        "tandem.extras.dialects.deepl.documents:HTTP": ("files", "markup"),
         "tandem.extras.dialects.openai.port:HTTP": (),
         "tandem.extras.dialects.browser.port:HTTP": (),
         "tandem.extras.dialects.browser.port:DEEPLX": (),

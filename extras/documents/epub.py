@@ -18,8 +18,8 @@ from tandem.extras.files.bounds import FileRefused
 from tandem.extras.files.formats.encoding import Text
 from tandem.extras.files.formats.passages import Parts
 from tandem.extras.files.formats.xml import XmlRules, decode_xml, read_xml
-from tandem.service.text.html import READINGS
-from tandem.service.text.nesting import BLOCKS, DRAWN
+from tandem.extras.markup.html import READINGS
+from tandem.extras.markup.nesting import BLOCKS, DRAWN
 
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
 _SKIPPED = frozenset(("iframe", "object", "pre", "script", "style", "template", "textarea"))

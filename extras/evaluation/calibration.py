@@ -35,8 +35,8 @@ from tandem.models.search.confidence import (
     weighed,
 )
 from tandem.models.text import normalise
+from tandem.service.bundles.aligning import word_aligner
 from tandem.service.bundles.served import ServedModel
-from tandem.service.translation.alignment import written_words
 from tandem.service.translation.confidence import judged_words
 from tandem.training.data.features import read_columns
 from tandem.training.quality.metrics import corpus_metrics
@@ -187,8 +187,9 @@ def _judged_words(model: ServedModel, hypothesis: Hypothesis, text: str, referen
 
     Case does not count.
     """
-    vocabulary = model.bundle.target_vocabulary
-    known = written_words(vocabulary, vocabulary.encode(reference), reference)
+    vocabulary, aligner = model.bundle.target_vocabulary, word_aligner()
+    assert aligner is not None, "the command needs it"
+    known = aligner.written_words(vocabulary, vocabulary.encode(reference), reference)
     left = Counter(reference[span.start : span.end].casefold() for span, _ in known)
     spans, places = judged_words(model, hypothesis, text)
     right = []

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tandem.extras.shared.alignment import Ids
 from tandem.models.search.shortlist import Shortlist
-from tandem.training.data.alignment import Ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,12 @@ from tandem.models.command import AsJson, command_line
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.folders import write_text
 from tandem.models.search.shortlist import WITH_SHORTLIST
-from tandem.models.translation.reranking import RERANKED
 from tandem.models.translation.translator import Column, encode_columns
 from tandem.training.data.corpus import read_lines
 from tandem.training.quality.metrics import OWN, MeasuredScore
+
+RERANKED = ", reranked"
+"""How test sets and systems are named whose scores were measured with a channel model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,4 +18,5 @@ EXTRA = Extra(
         ),
         "curve": ("tandem.extras.evaluation.curve:curve", "Print how a run learnt, as Markdown"),
     },
+    needs={"calibrate": ("alignment",)},
 )

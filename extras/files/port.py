@@ -8,5 +8,5 @@ EXTRA = Extra(
     name="files",
     settings="tandem.extras.files.settings:FileSettings",
     resources=("tandem.extras.files.serving:serving",),
-    http={"tandem.extras.files.http:HTTP": ()},
+    http={"tandem.extras.files.http:HTTP": ("markup",)},
 )

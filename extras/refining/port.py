@@ -10,5 +10,6 @@ EXTRA = Extra(
         "ensemble": ("tandem.extras.refining.ensemble:ensemble", "Make one bundle of several"),
         "shortlist": ("tandem.extras.refining.shortlists:shortlist", "Give a bundle a lexical shortlist"),
     },
+    dictionary="tandem.extras.shared.alignment:build_dictionary",
     selection="tandem.extras.refining.selection:training_selection",
 )

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tandem.extras.shared.alignment import sample_pairs
 from tandem.extras.shared.shortlists import shortlist_of
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.vocabulary import PAD
-from tandem.training.data.alignment import sample_pairs
 from tandem.training.data.batches import TrainingBatch
 from tandem.training.data.dataset import PreparedData, TokenArray, load_vocabularies
 from tandem.training.recipe import TrainingConfig

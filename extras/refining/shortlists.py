@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tandem.extras.shared.alignment import sample_pairs
 from tandem.extras.shared.extending import (
     InPlace,
     TextDirections,
@@ -25,7 +26,6 @@ from tandem.models.command import BundleFolder, report
 from tandem.models.errors import ConfigError, CorpusError
 from tandem.models.search.shortlist import Shortlist
 from tandem.models.vocabulary import Vocabulary
-from tandem.training.data.alignment import sample_pairs
 
 
 def shortlist(

@@ -2,7 +2,7 @@
 phrases what stands in their place.
 
 Models that learn from sentences are bad at words alone, which hardly occur in their text as such; how often a word is
-the translation of another within sentences says it better (IBM Model 1 in both directions, ``data.alignment``). What
+the translation of another within sentences says it better (IBM Model 1 in both directions: ``shared.alignment``). What
 people say as a whole ("Au revoir", "Forgot your password") no alignment of words tells: such a phrase is a line, or
 the part of one between two marks, and where both sides have as many parts, these are taken to follow each other. One
 line is not enough; but the others may have the phrase and its translation within longer ones. What is longer and
@@ -20,8 +20,8 @@ from itertools import accumulate, chain, product
 import numpy as np
 
 from tandem.extras.rewriting.lexicon import MOST_WORDS, WORD, Entries
+from tandem.extras.shared.alignment import MOST_CELLS, Links, link_words
 from tandem.models.text import normalise
-from tandem.training.data.alignment import MOST_CELLS, Links, link_words
 
 MOST_TRANSLATIONS = 3
 LEAST_LINKS = 3  # of a word and its translation

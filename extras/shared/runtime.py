@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from tandem.local import SENTENCES, LocalService, log_quietly
 from tandem.models.bundle import Bundle
 from tandem.models.command import MaxBatchSentences, Precision, RuntimeThreads, UsedDevice, UsedRuntime
 from tandem.models.errors import ConfigError, CorpusError
@@ -15,7 +16,6 @@ from tandem.models.search.shortlist import Shortlist
 from tandem.models.search.start import slots_of
 from tandem.service.bundles.loading import OpenBundle
 from tandem.service.engine import Backend
-from tandem.service.local import SENTENCES, LocalService, log_quietly
 from tandem.service.runtimes import Placement, open_graphs, resolve_device
 from tandem.service.telemetry.cgroups import usable_cores
 

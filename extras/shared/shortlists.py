@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tandem.extras.shared.alignment import Bitext, Ids
 from tandem.models.search.shortlist import Shortlist, Table
 from tandem.models.text import normalise
 from tandem.models.vocabulary import BOS, EDITS, EOS, PAD, Vocabulary
-from tandem.training.data.alignment import Bitext, Ids
 
 _NO_LETTERS = frozenset("NPSZ")  # Unicode's numbers, punctuation, symbols and spaces
 

@@ -78,7 +78,7 @@ def _of_memory(job: StarterRequest, bundle: Bundle | None) -> StarterRequest:
         ConfigError: the languages are not given, the memory cannot be read or has none of their pairs, or one of the
             files is there already.
     """
-    from tandem.service.text.tmx import TmxError, read_tmx  # needs lxml, which machines that only train may lack
+    from tandem.extras.shared.tmx import TmxError, read_tmx  # needs lxml, which machines that only train may lack
 
     source, target = (given or own for given, own in zip(job.languages, _of_bundle(bundle), strict=True))
     if not source or not target:

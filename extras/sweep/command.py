@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tandem.deploy.training import means
+from tandem.deploy.training import dictionary, means
 from tandem.extras.evaluation.significance import DRAWS
 from tandem.extras.shared.report import console, say, table
 from tandem.extras.sweep.grid import PlannedRun, planned
@@ -61,7 +61,7 @@ def sweep(
     with redirect_stdout(sys.stderr) if as_json else nullcontext():  # what training says is no JSON
         if not asked.data:
             base = load_recipe(recipe_file, asked.settings)
-            prepare_recipe(base, corpora, data, chosen_start(base.start, None))
+            prepare_recipe(base, corpora, data, chosen_start(base.start, None), dictionary())
         for number, run in enumerate(runs, start=1):
             place = f"run {number} of {len(runs)}: {run.combination}, seed {run.seed}"
             outcomes.setdefault(run.combination, []).append(_outcome(run, data, place, how))

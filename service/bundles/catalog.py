@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tandem.models.bundle import Bundle
+from tandem.service.bundles.aligning import word_aligner
 from tandem.service.bundles.served import ServedModel
 from tandem.service.engine import Engine
 from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
@@ -248,7 +249,7 @@ class Catalog:
         bundles, models = self._kept
         if bundles is not self._engine.bundles:
             bundles = self._engine.bundles
-            aligns = self._engine.aligns
+            aligns = self._engine.aligns if word_aligner() else lambda name: False
             models = {
                 name: tuple(ServedModel.of(view, aligns=aligns(name)) for view in bundle.views)
                 for name, bundle in bundles.items()

@@ -46,7 +46,7 @@ class ServedModel:
 
     @classmethod
     def of(cls, bundle: Bundle, *, aligns: bool = False) -> ServedModel:
-        """Work it out; ``aligns``: whether the bundle's graphs give attention."""
+        """Work it out; ``aligns``: whether the bundle's graphs give attention, and something reads it."""
         renderer, defaults = Renderer.of(bundle), bundle.manifest.decoding
         suppressed = tuple(sorted({*defaults.suppressed, *_reserved(bundle)}))
         options = renderer.options(replace(defaults, n_best=1, suppressed=suppressed))

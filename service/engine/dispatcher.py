@@ -43,6 +43,7 @@ class Dispatcher:
         self._done = threading.Condition(self._lock)  # sentences have left, or sessions have ended
         self._sessions: set[object] = set()  # the open ones
         self._futures: dict[int, DecodedFuture] = {}
+        self._last: list[tuple[Ticket, Decoded]] = []  # results that are handed over by a worker that then waits
         self._idle_workers = 0
         self._draining = self._closed = False
         self._stopped = threading.Event()
@@ -262,8 +263,12 @@ class Dispatcher:
         with self._lock:
             self._idle_workers += 1
             try:
-                while not (self.stopped or busy or self._scheduler.waiting):
+                idle = not (self.stopped or busy or self._scheduler.waiting)
+                self._resolve(self._last)
+                self._last = []
+                while idle:
                     self._work.wait()
+                    idle = not (self.stopped or self._scheduler.waiting)
             finally:
                 self._idle_workers -= 1
             return not self.stopped
@@ -315,8 +320,15 @@ class Dispatcher:
             counters.slot_padding += after.slot_padding - before.slot_padding
             counters.step_seconds["decode"].observe(seconds)
 
-    def deliver(self, results: Sequence[tuple[Ticket, Decoded]], *, keep: bool = True) -> None:
-        """Hand finished sentences to those who wait for them; ``keep`` says whether the cache may have them too."""
+    def deliver(self, results: Sequence[tuple[Ticket, Decoded]], *, keep: bool = True, last: bool = False) -> None:
+        """Hand finished sentences to those who wait for them.
+
+        Args:
+            results: the sentences.
+            keep: whether the cache may have them too.
+            last: whether the worker has no others. Then they are handed over as the last that it does before it waits:
+                whoever is woken has the interpreter to himself.
+        """
         with self._lock:
             wanted = self._scheduler.finish([ticket.id for ticket, _ in results])
             for ticket, decoded in results:
@@ -326,7 +338,10 @@ class Dispatcher:
                     self.counters.target_tokens += len(decoded.hypotheses[0].tokens) if decoded.hypotheses else 0
                 if keep and self._cache.covers(ticket.job):
                     self._cache.put(ticket.job, decoded.hypotheses)
-            self._resolve(results)
+            if last:
+                self._last += results
+            else:
+                self._resolve(results)
             self._done.notify_all()
 
     def fail(self, tickets: Sequence[Ticket], error: Exception) -> None:

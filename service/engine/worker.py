@@ -254,7 +254,9 @@ class Worker:
             queue = member.joined - ticket.arrival
             results.append((ticket, Decoded(item.hypotheses, False, queue, member.encode, decode)))
         if results:
-            self._dispatcher.deliver(results, keep=self._factories.get(batch.key.bundle) is batch.factory)
+            keep = self._factories.get(batch.key.bundle) is batch.factory
+            last = len(self._batches) == 1 and len(results) == len(batch.members)
+            self._dispatcher.deliver(results, keep=keep, last=last)
         for ticket, _ in results:
             del batch.members[ticket.id]
 

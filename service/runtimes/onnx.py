@@ -18,10 +18,9 @@ import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
 from tandem.models.bundle import Bundle
 from tandem.models.errors import BundleError, ConfigError, DeviceLost
-from tandem.models.native.library import library
 from tandem.models.search import Array, GraphSpec, GraphSpecs
 from tandem.service.runtimes.placement import CPU, Placement
-from tandem.service.runtimes.sessions import open_session, session_options
+from tandem.service.runtimes.sessions import native_operators, open_session, session_options
 
 Device: TypeAlias = tuple[str, int]
 """Its kind, ``cpu`` or ``cuda``, and its number."""
@@ -73,7 +72,7 @@ class OnnxGraphs:
         kind, _, number = placement.device.partition(":")
         self._bundle, self._precision = bundle, precision
         self._device: Device = kind, int(number or 0)
-        self._operators = library() if placement.native and kind == "cpu" else None
+        self._operators = native_operators() if placement.native and kind == "cpu" else None
         self.specs: GraphSpecs = bundle.graph_specs(precision)
         self._threads = threads
         self._sessions: dict[str, _Session | _ListedSession] = {}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import onnxruntime as ort  # type: ignore[import-untyped,unused-ignore]
 
 from tandem.models.errors import BundleError
-from tandem.models.native.library import products_of
+from tandem.service.ports import extras, load
 
 _log = logging.getLogger("tandem.runtimes")
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -17,13 +20,37 @@ _CPU_FLAGS = Path("/proc/cpuinfo")
 _FOLDER = "session.model_external_initializers_file_folder_path"
 
 
-def open_session(path: Path, threads: int, operators: Path | None) -> tuple[ort.InferenceSession, Counter[str]]:
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """Operators for ONNX Runtime that an extra brings, and what writes them into graphs.
+
+    Attributes:
+        library: compiled.
+        fuse: gives the graph of a file with them, serialised, and how many of each it has; empty where it has none.
+    """
+
+    library: Path
+    fuse: Callable[[Path], tuple[bytes, Counter[str]]]
+
+
+OpenOperators: TypeAlias = Callable[[], Operators | None]
+"""Opens the operators; gives None where they were not built, or are switched off."""
+
+
+def native_operators() -> Operators | None:
+    """The operators that an extra brings to this installation."""
+    opened = (load(extra.operators)() for extra in extras() if extra.operators)
+    found: Operators | None = next(filter(None, opened), None)
+    return found
+
+
+def open_session(path: Path, threads: int, operators: Operators | None) -> tuple[ort.InferenceSession, Counter[str]]:
     """The session of a graph's file.
 
     Args:
         path: of the graph.
         threads: of one call.
-        operators: our own, which the session gets where the graph has something for them and they load.
+        operators: which the session gets where the graph has something for them and they load.
 
     Returns:
         The session, and how many of each operator it has.
@@ -42,16 +69,11 @@ def open_session(path: Path, threads: int, operators: Path | None) -> tuple[ort.
         raise BundleError(path, [f"ONNX Runtime cannot load the graph: {error}"]) from error
 
 
-def _fused(path: Path, threads: int, operators: Path) -> tuple[ort.InferenceSession, Counter[str]]:
-    import onnx  # where it is used: a small installation runs graphs as they are
-
-    from tandem.service.runtimes.fusing import fuse
-
-    model = onnx.load(path, load_external_data=False)
-    found = fuse(model, path.parent, products=products_of(operators) is not None)
+def _fused(path: Path, threads: int, operators: Operators) -> tuple[ort.InferenceSession, Counter[str]]:
+    model, found = operators.fuse(path)
     if not found:
         return _session(str(path), threads, None), found
-    return _session(model.SerializeToString(), threads, operators, path.parent), found
+    return _session(model, threads, operators.library, path.parent), found
 
 
 def _session(

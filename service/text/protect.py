@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 import re2  # type: ignore[import-untyped]
 
 from tandem.service.errors import InvalidOption
-from tandem.service.text.code import find_code
 from tandem.service.text.families import COPIED, NUMBERS, PLACEHOLDERS, CopiedForm, find_families, may_have_some
 from tandem.service.text.layout import section_end
 from tandem.service.text.masking import Hidden, HiddenPlace, apart
@@ -92,7 +91,7 @@ class Protector:
         return apart((span, Hidden.kept(text[span.start : span.end])) for span in places)
 
 
-def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
+def always_kept(text: str, *, names: bool, code: Iterable[Span] = ()) -> list[HiddenPlace]:
     """What comes back as it is though nobody asked for it, in order.
 
     Endless words, for no model translates encoded data and hostile text: one of 19,000 letters "a" took a worker 36 s,
@@ -103,10 +102,11 @@ def always_kept(text: str, *, names: bool) -> list[HiddenPlace]:
 
     Args:
         text: any.
-        names: whether code, addresses and families are kept, too.
+        names: whether addresses and families are kept, too.
+        code: lines that are code.
     """
     found = [_place(text, Span(*match.span())) for match in _ENDLESS.finditer(text)]
-    found += [_place(text, span) for span in find_code(text)] if names else ()
+    found += [_place(text, span) for span in code]
     if names and may_have_some(text):
         found += [_place(text, Span(*place)) for find in (_urls, _matches(_EMAIL)) for place in find(text)]
         for table in (NUMBERS, PLACEHOLDERS, COPIED):  # of equal places the first counts

@@ -8,14 +8,13 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from tandem.models.search import Hypothesis
+from tandem.service.bundles.aligning import NOTHING, word_aligner
 from tandem.service.bundles.served import ServedModel
 from tandem.service.engine import Decoded
 from tandem.service.text.faithful import Fault
 from tandem.service.text.loops import cut_loops
 from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.placeholders import cased, found_parts, restored
-from tandem.service.text.projection import project
-from tandem.service.translation.alignment import align_sources
 
 Known: TypeAlias = Literal["memory", "stage"]
 """What has translations without decoding: the caller's translation memory, or a text stage."""
@@ -69,10 +68,11 @@ class Copied:
             onward: whether that is translated once more: then its parts are hidden in any case.
         """
         whole = all(found_parts(text, self.masked.hidden, ("",) * len(self.masked.hidden)))
-        if hypothesis.attention is None or (whole and not onward):
+        aligner = word_aligner()
+        if aligner is None or hypothesis.attention is None or (whole and not onward):
             return Masked(text)
-        (alignment,) = align_sources(model, (self.masked.source,), text, hypothesis, self.ids)
-        return project(self.masked, text, alignment.words, onward=onward)
+        (alignment,) = aligner.align(model, (self.masked.source,), text, hypothesis, self.ids, NOTHING)
+        return aligner.project(self.masked, text, alignment.words, onward)
 
 
 def candidates_of_whole(

@@ -11,10 +11,10 @@ from itertools import chain
 
 from tandem.models.search import Hypothesis
 from tandem.models.search.confidence import Evidence
+from tandem.service.bundles.aligning import word_aligner
 from tandem.service.bundles.catalog import Route
 from tandem.service.bundles.served import ServedModel
 from tandem.service.text.spans import Span
-from tandem.service.translation.alignment import written_words
 from tandem.service.translation.candidates import Candidate
 from tandem.service.translation.results import WordConfidence
 
@@ -56,11 +56,14 @@ def _between(pieces: Sequence[Hypothesis]) -> Evidence:
 
 
 def judged_words(model: ServedModel, hypothesis: Hypothesis, written: str) -> tuple[list[Span], list[list[int]]]:
-    """The words of a translation that are no hidden parts, and of each the places of its tokens."""
-    hidden = set(model.placeholders.values())
+    """The words of a translation that are no hidden parts, and of each the places of its tokens; none where no extra
+    knows words."""
+    aligner, hidden = word_aligner(), set(model.placeholders.values())
+    if aligner is None:
+        return [], []
     words = [
         (span, places)
-        for span, places in written_words(model.bundle.target_vocabulary, hypothesis.tokens, written)
+        for span, places in aligner.written_words(model.bundle.target_vocabulary, hypothesis.tokens, written)
         if hidden.isdisjoint(hypothesis.tokens[place] for place in places)
     ]
     return [span for span, _ in words], [places for _, places in words]

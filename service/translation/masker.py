@@ -11,6 +11,7 @@ from tandem.service.text.masking import Hidden, HiddenPlace, Masked, merge
 from tandem.service.text.protect import Protector, always_kept
 from tandem.service.text.spans import Span
 from tandem.service.translation.requests import Context, DecodeRequest, TranslateTask
+from tandem.service.translation.stages import program_strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Masker:
         Raises:
             InvalidOption: looking for what is protected takes too long.
         """
-        unasked = always_kept(text, names=self.names)
+        unasked = always_kept(text, names=self.names, code=program_strings().code(text) if self.names else ())
         if unasked and self.glossary:  # whose terms may have digits and capitals in them
             unasked = [one for one in merge(_terms_beside(self._terms(text), unasked), unasked) if not one[1].asked]
         always = [

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeAlias
 
 from tandem.models.search import SearchOptions
 from tandem.service.bundles.catalog import Catalog, Route
 from tandem.service.bundles.served import Ids, ServedModel
-from tandem.service.engine import Job, Priority
+from tandem.service.engine import Decoded, Engine, Job, Priority
+from tandem.service.engine.engine import Watch
 from tandem.service.errors import InvalidOption, LanguageNotServed, PairNotServed
+from tandem.service.ports import extras, load
 from tandem.service.text.detection import Guess
 from tandem.service.text.languages import base_code
 from tandem.service.translation.requests import (
@@ -21,7 +25,8 @@ from tandem.service.translation.requests import (
     TranslateTask,
     priority_of,
 )
-from tandem.service.translation.stages import AcceleratorStage, ApostropheStage, Stages, Way, stage_makers
+from tandem.service.translation.stages import Stages, Way, program_strings, stage_makers
+from tandem.service.translation.turns import TurnThreads
 
 _CLOSE = 0.5  # a guess with so much of the best one's confidence may be taken in its place
 _SURE = 80.0  # per cent; of guesses at 80-90% some 97% are right: what is less sure refuses no text
@@ -150,8 +155,8 @@ def make_plan(
 
 
 def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> Stages:
-    """The text stages of a request's texts that go one way: our own, and those that all bundles on it ask for."""
-    own = (ApostropheStage(), AcceleratorStage()) if isinstance(request, TranslateTask) else ()
+    """The text stages of a request's texts that go one way: those for all, and those that all bundles on it ask for."""
+    own = program_strings().stages if isinstance(request, TranslateTask) else ()
     asked = [model.bundle.manifest.stages for model in route.models]
     names = [name for name in asked[0] if all(name in one for one in asked)]
     if limits.stages == "off" or not names:
@@ -208,6 +213,21 @@ def search_options(request: DecodeRequest, model: ServedModel, limits: RequestLi
     return replace(defaults, **given)
 
 
+DecodeRanked: TypeAlias = Callable[
+    [Engine, TurnThreads, Sequence[tuple[Plan, Job]], Watch | None, bool], Awaitable[list[Decoded]]
+]
+"""Decodes sentences, each with its plan, and ranks the hypotheses of those that have a channel model: given the engine,
+the threads where texts are tokenised, the sentences, what is told of each as soon as it is ranked, and whether others
+of the request were decoded before. Raises as ``Engine.decode`` does."""
+
+
+@cache
+def reranker() -> DecodeRanked | None:
+    """The one that an extra brings."""
+    ranker: DecodeRanked | None = next((load(extra.reranker) for extra in extras() if extra.reranker), None)
+    return ranker
+
+
 def find_channel(
     request: DecodeRequest, context: Context, route: Route, catalog: Catalog, limits: RequestLimits, priority: Priority
 ) -> ServedModel | None:
@@ -225,7 +245,7 @@ def find_channel(
         return None
     if request.sampling is not None:
         raise InvalidOption("rerank", "must be false where sampling is asked for", True)
-    channel = catalog.channel(route)
+    channel = None if reranker() is None else catalog.channel(route)
     if channel is None and request.rerank:
         languages = ", ".join(route.languages)
         bound = f"must be false for {route.model.name}: nothing served translates {route.model.target} into {languages}"

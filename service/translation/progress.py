@@ -10,9 +10,8 @@ from typing import TypeAlias
 from tandem.service.engine import Decoded
 from tandem.service.engine.engine import Watch
 from tandem.service.translation.candidates import Candidate
-from tandem.service.translation.extracts import ExtractedText
 from tandem.service.translation.results import CharacterRange, FinishedSentence, FinishedSummary
-from tandem.service.translation.summaries import SummarizedText, joined
+from tandem.service.translation.summaries import ExtractedText, SummarizedText, joined
 from tandem.service.translation.units import Attempt, ParsedText, Unit
 
 Event: TypeAlias = FinishedSentence | FinishedSummary
@@ -44,13 +43,11 @@ class Progress:
             return await self._queue.get()
 
 
-def watch_sentences(progress: Progress | None, units: Sequence[tuple[ParsedText, Unit]]) -> Watch | None:
+def watch_sentences(progress: Progress, units: Sequence[tuple[ParsedText, Unit]]) -> Watch:
     """Tells ``progress`` of sentences of plain texts, whose jobs are decoded in the order of these units.
 
     Before the first it tells of those that were looked up: not at once, since what cannot begin is no stream.
     """
-    if progress is None:
-        return None
     places = [(text, unit) for text, unit in units for _ in unit.attempt.jobs]
     known = [(text, unit) for text, unit in units if unit.attempt.known_from]
 
@@ -66,11 +63,9 @@ def watch_sentences(progress: Progress | None, units: Sequence[tuple[ParsedText,
     return finished
 
 
-def tell_rest(progress: Progress | None, parsed: Sequence[ParsedText]) -> None:
+def tell_rest(progress: Progress, parsed: Sequence[ParsedText]) -> None:
     """Tells ``progress`` of the sentences that it knows nothing of: looked up where nothing was decoded, of nothing but
     hidden parts, or tried again."""
-    if progress is None:
-        return
     for text in parsed:
         for unit in text.units:
             progress.add(partial(_rest, progress, text, unit))
@@ -98,10 +93,8 @@ def _sentence(progress: Progress, text: ParsedText, number: int, candidate: Cand
     return FinishedSentence(text.number, number, span, candidate.text, before)
 
 
-def watch_summaries(progress: Progress | None, texts: Sequence[SummarizedText]) -> Watch | None:
+def watch_summaries(progress: Progress, texts: Sequence[SummarizedText]) -> Watch:
     """Tells ``progress`` of summaries that are answers; the jobs are decoded in the order of the texts' parts."""
-    if progress is None:
-        return None
     places = [(text, number) for text in texts for number in range(len(text.parts))]
     arrived: dict[int, dict[int, Decoded]] = {text.number: {} for text in texts}
 
@@ -115,10 +108,8 @@ def watch_summaries(progress: Progress | None, texts: Sequence[SummarizedText]) 
     return finished
 
 
-def tell_extracts(progress: Progress | None, texts: Sequence[SummarizedText | ExtractedText]) -> None:
+def tell_extracts(progress: Progress, texts: Sequence[SummarizedText | ExtractedText]) -> None:
     """Tells ``progress`` of summaries for which nothing was decoded."""
-    if progress is None:
-        return
     for text in texts:
         if isinstance(text, ExtractedText):
             progress.add(partial(FinishedSummary, text.number, CharacterRange(*text.span), text.written.text))

@@ -16,9 +16,9 @@ from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen, doc
 from tandem.models.search import Sampling
 from tandem.service.engine import Priority
 from tandem.service.errors import InvalidOption, TooLarge
+from tandem.service.text.blocks import MarkupOptions
 from tandem.service.text.glossary import MAX_GLOSSARY, MAX_TERM, Glossary
 from tandem.service.text.layout import Splitting
-from tandem.service.text.markup import MarkupOptions
 
 AUTO = "auto"
 """In the place of a language code: to be detected, text by text."""

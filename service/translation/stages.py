@@ -9,23 +9,15 @@ Units know these three and nothing of what a stage looks for.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 from tandem.models.bundle import Bundle
 from tandem.service.ports import extras, load
-from tandem.service.text.accelerators import (
-    find_accelerator,
-    split_accelerator,
-    with_accelerator,
-    with_behind,
-    without_accelerator,
-)
-from tandem.service.text.faithful import ESCAPED
 from tandem.service.text.masking import Masked
+from tandem.service.text.spans import Span
 
 LONGEST_KNOWN = 200
 """Characters of a sentence that a stage may know; it is not asked about longer ones."""
@@ -104,53 +96,38 @@ class Stage(Protocol):
         ...
 
 
-class AcceleratorStage:
-    """Reads labels without their accelerators, and gives these back to their translations; models know none."""
-
-    def prepare(self, sentence: Masked) -> Masked:
-        """The label as a reader sees it."""
-        return replace(sentence, text=without_accelerator(sentence.text, shown=True))
-
-    def known(self, sentence: StagedSentence) -> Recalled | None:
-        """Nothing."""
-        return None
-
-    def finish(self, text: str, sentence: StagedSentence) -> str:
-        """The translation with the mark in it."""
-        label, behind = split_accelerator(sentence.sent.text)
-        if behind:
-            return with_behind(text, behind)
-        found = find_accelerator(label, shown=True)
-        return text if found is None else with_accelerator(text, label[found.end - 1], label[found.start])
-
-
-class ApostropheStage:
-    r"""Reads apostrophes that a program wants behind a backslash (``can\'t``) as such, and writes all of them so."""
-
-    def prepare(self, sentence: Masked) -> Masked:
-        """The text without these backslashes."""
-        return replace(sentence, text=sentence.text.replace(ESCAPED, "'")) if _escapes(sentence) else sentence
-
-    def known(self, sentence: StagedSentence) -> Recalled | None:
-        """Nothing."""
-        return None
-
-    def finish(self, text: str, sentence: StagedSentence) -> str:
-        """The translation with a backslash before each apostrophe."""
-        return _APOSTROPHE.sub(lambda _: ESCAPED, text) if _escapes(sentence.sent) else text
-
-
-def _escapes(sentence: Masked) -> bool:
-    return ESCAPED in sentence.text and not _APOSTROPHE.search(sentence.text)
-
-
-_APOSTROPHE = re.compile(r"(?<!\\)'")
-
-
 StageMaker = Callable[[Way], Stage]
 """Makes a stage for a way."""
 Stages = Sequence[Stage]
 """In the order in which they prepare; they finish the other way round."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStrings:
+    """What is done to strings of programs, whatever a bundle asks for; an extra brings it.
+
+    Attributes:
+        stages: of every translation, in order.
+        code: the lines of a text that are code, in order: no model reads them.
+        shown: given a sentence as it was sent, and what counts the tokens of a text, the sentence with that shown which
+            is no name, though it is hidden as one.
+        plain: a label as its reader sees it.
+    """
+
+    stages: Stages
+    code: Callable[[str], Iterable[Span]]
+    shown: Callable[[Masked, Callable[[str], int]], Masked]
+    plain: Callable[[str], str]
+
+
+NO_STRINGS = ProgramStrings((), lambda text: (), lambda sentence, measure: sentence, lambda label: label)
+
+
+@cache
+def program_strings() -> ProgramStrings:
+    """What an extra brings for them; without it they are text like any other."""
+    found: ProgramStrings = next((load(extra.strings) for extra in extras() if extra.strings), NO_STRINGS)
+    return found
 
 
 @cache

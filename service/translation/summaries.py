@@ -11,13 +11,16 @@ allowed at all (``depth`` 0) a text is cut to what the model reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import TypeAlias
 
 from tandem.models.search import SearchOptions
 from tandem.models.text import normalise
-from tandem.service.bundles.served import Tokeniser
+from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
+from tandem.service.ports import extras, load
 from tandem.service.telemetry import tracing
 from tandem.service.text.layout import is_translatable
 from tandem.service.text.masking import Masked
@@ -25,7 +28,6 @@ from tandem.service.text.segmentation import split_sentences
 from tandem.service.text.spans import Span, trim
 from tandem.service.text.splitting import cut_to_limit, pack_sentences
 from tandem.service.translation.candidates import ENDS, Candidate, candidates_of_whole
-from tandem.service.translation.extracts import ExtractedText
 from tandem.service.translation.plans import Plan
 from tandem.service.translation.requests import SummarizeTask
 from tandem.service.translation.results import SentenceDetail, WrittenText
@@ -34,6 +36,38 @@ from tandem.service.translation.writing import SentenceWriter
 _PARAGRAPH = re.compile(r"(\n\s*\n)")  # lines may be wrapped: only an empty one ends what it follows
 
 _CLOSING = ")]}'\"»”’"  # may stand behind a sentence's end
+_READ = 20_000  # characters that tell whether a model was made for a text
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedText:
+    """A text whose summary are sentences of it: its number in the request, what of it was read, and its summary."""
+
+    number: int
+    span: Span
+    written: WrittenText
+
+
+ExtractText: TypeAlias = Callable[[SummarizeTask, int, str], ExtractedText]
+"""Summarizes a request's text of that number, in that language, by sentences of its own."""
+
+
+@cache
+def text_extractor() -> ExtractText | None:
+    """What an extra brings for texts that no model summarizes."""
+    extractor: ExtractText | None = next((load(extra.extracts) for extra in extras() if extra.extracts), None)
+    return extractor
+
+
+def is_made_for(model: ServedModel, text: str) -> bool:
+    """Whether a text is written in the words that a summarizer knows from its training.
+
+    They are one piece of its vocabulary, others several: where a text has fewer characters a token than nine tenths of
+    those that the model learnt from, it is of another kind. A bundle that was not measured so is made for all.
+    """
+    beginning = normalise(text)[:_READ]
+    tokens = Tokeniser(model).measure(beginning)
+    return len(beginning) >= model.bundle.manifest.characters_per_token * tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ A request goes through three stages, the first two in one text thread, the last 
     plan      which model, and how it is to search                ``plans``
     units     texts in sentences, tokenised: jobs                 ``units``; ``summaries`` for texts as a whole
               ... the engine decodes the jobs; from a language between, it does so once more ...
-    ranked    where that is asked for, by a model back            ``reranking``
+    ranked    where that is asked for, by a model back            an extra
     written   the sentences in their places, and details          ``candidates``, ``writing``
 """
 
@@ -16,19 +16,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from tandem.service.bundles.catalog import Catalog, Route, require_code
 from tandem.service.bundles.served import Tokeniser
 from tandem.service.engine import Decoded, Engine, Job
+from tandem.service.engine.engine import Watch
 from tandem.service.errors import InvalidOption, LanguageNotServed, ModelNotFound, PairNotServed
 from tandem.service.telemetry import tracing
+from tandem.service.text.blocks import MarkupDocument, MarkupError, MarkupOptions, markup_reader
 from tandem.service.text.detection import Detector, Guess
-from tandem.service.text.html import HtmlDocument
 from tandem.service.text.languages import bare_code, base_code
-from tandem.service.text.markup import MarkupError, MarkupOptions
 from tandem.service.text.masking import Masked
-from tandem.service.translation.extracts import ExtractedText, is_made_for
 from tandem.service.translation.masker import Masker
 from tandem.service.translation.plans import (
     Plan,
@@ -39,6 +38,7 @@ from tandem.service.translation.plans import (
     make_plan,
     make_stages,
     named_route,
+    reranker,
     summary_route,
 )
 from tandem.service.translation.progress import Progress, tell_extracts, tell_rest, watch_sentences, watch_summaries
@@ -56,14 +56,21 @@ from tandem.service.translation.requests import (
     is_short,
     request_seconds,
 )
-from tandem.service.translation.reranking import decode_ranked
 from tandem.service.translation.results import DecodeResult, Time, Usage, WrittenText
 from tandem.service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, recalled
-from tandem.service.translation.summaries import SummarizedText, write_summaries
+from tandem.service.translation.summaries import (
+    ExtractedText,
+    SummarizedText,
+    is_made_for,
+    text_extractor,
+    write_summaries,
+)
 from tandem.service.translation.turns import TurnThreads
 from tandem.service.translation.units import ParsedText, Unit, parse_text
 from tandem.service.translation.writing import write_texts
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Task = TypeVar("Task", bound=DecodeRequest)
 
 
@@ -135,7 +142,7 @@ class TextService:
                     ahead = [(text.plan, part.job) for text in pending for part in text.parts]
                     check_cost(ahead, self._limits)
                     now = [job for _, job in ahead]
-                    watch = watch_summaries(progress, pending)
+                    watch = watch_summaries(progress, pending) if progress else None
                     decoded = await tracing.decode(self._engine, now, watch, begun=bool(jobs))
                     jobs += now
                     rounds.append(decoded)
@@ -144,7 +151,8 @@ class TextService:
                     )
                     if not pending:
                         break
-                tell_extracts(progress, texts)
+                if progress:
+                    tell_extracts(progress, texts)
         counts = Usage.of(admission.characters, jobs, [one for decoded in rounds for one in decoded])
         summarized = [text for text in texts if isinstance(text, SummarizedText)]
         names = ", ".join(dict.fromkeys(text.plan.model.name for text in summarized))
@@ -160,20 +168,21 @@ class TextService:
         """Decode every sentence, those once more of which something is missing, and put all into their places."""
         with self._engine.dispatcher.session():
             admission = self._admit(request, context)
-            run = self._threads.run_here if is_short(request, context) else self._threads.run
+            caller = None if is_short(request, context) else context.caller
             async with asyncio.timeout(admission.deadline - admission.began):
-                parsed, guesses = await run(context.caller, read, request, admission)
+                parsed, guesses = await self._run(caller, read, request, admission)
                 units = [(text, unit) for text in parsed for unit in text.units]
                 rounds: list[list[Decoded]] = []
                 while True:  # a few times: the last attempt at a sentence finds nothing missing
                     work = [one for text, unit in units for one in unit.work(text.plan)]
-                    watch = watch_sentences(progress, units)
-                    rounds.append(await decode_ranked(self._engine, self._threads, work, watch, begun=bool(rounds)))
+                    watch = watch_sentences(progress, units) if progress else None
+                    rounds.append(await self._decoded(work, watch, begun=bool(rounds)))
                     self._count_tokens(units, rounds[-1])
-                    units, written = await run(context.caller, _write, request, parsed, units, rounds[-1])
+                    units, written = await self._run(caller, _write, request, parsed, units, rounds[-1])
                     if not units:
                         break
-                tell_rest(progress, parsed)
+                if progress:
+                    tell_rest(progress, parsed)
         self._count(parsed)
         names = ", ".join(dict.fromkeys(model.name for text in parsed for model in text.plan.route.models))
         result = DecodeResult(written, names or None, guesses=guesses)
@@ -184,6 +193,19 @@ class TextService:
         last = [decoded for unit in final for decoded in unit.decoded]
         counts = Usage.of(admission.characters, jobs, last)
         return replace(result, usage=counts, time=self._seconds(rounds, admission))
+
+    async def _run(self, caller: str | None, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do a caller's work in a text thread; None = here and at once, where it takes less than waking a thread."""
+        if caller is None:
+            return work(*args, **kwargs)
+        return await self._threads.run(caller, work, *args, **kwargs)
+
+    async def _decoded(self, work: Sequence[tuple[Plan, Job]], watch: Watch | None, *, begun: bool) -> list[Decoded]:
+        """The results of jobs, ranked where a plan has a channel model."""
+        rank = reranker() if any(plan.channel for plan, _ in work) else None
+        if rank is not None:
+            return await rank(self._engine, self._threads, work, watch, begun)
+        return await tracing.decode(self._engine, [job for _, job in work], watch, begun=begun)
 
     def _count_tokens(self, units: Sequence[tuple[ParsedText, Unit]], decoded: Iterable[Decoded]) -> None:
         """Count what was decoded for the attempts of units: of equal sentences one, and none that were known."""
@@ -245,11 +267,16 @@ class TextService:
         routes, depth = self._summary_routes(request), self._limits.summary_depth
         plans = self._plans(request, routes, admission)
         return [
-            ExtractedText.of(request, number, request.language or self.detector.detect(text)[0].language)
+            self._extracted(request, number)
             if route is None
             else SummarizedText.of(plans[route], request, number, depth)
-            for number, (text, route) in enumerate(zip(request.texts, routes, strict=True))
+            for number, route in enumerate(routes)
         ]
+
+    def _extracted(self, request: SummarizeTask, number: int) -> ExtractedText:
+        extract = text_extractor()
+        assert extract is not None, "or else a text has a way"
+        return extract(request, number, request.language or self.detector.detect(request.texts[number])[0].language)
 
     def _plans(
         self, request: DecodeRequest, routes: Iterable[Route | None], admission: _Admission
@@ -270,10 +297,12 @@ class TextService:
 
     def _summary_routes(self, request: SummarizeTask) -> list[Route | None]:
         """The way of each text; none where its own sentences are its summary."""
+        extracts, numbers = text_extractor() is not None, range(len(request.texts))
         if request.method == "extract":
+            if not extracts:
+                raise InvalidOption("method", "must be 'model': no extra here makes extracts", "extract")
             return [None] * len(request.texts)
-        numbers = range(len(request.texts))
-        if request.method == "model" or request.model is not None:
+        if request.method == "model" or request.model is not None or not extracts:
             return [self._summary_route(request, number) for number in numbers]
         routes: list[Route | None] = []
         for number, text in enumerate(request.texts):
@@ -293,11 +322,11 @@ class TextService:
         guesses = self.detector.detect(request.texts[number], self.catalog.summarized_languages(request.model))
         return summary_route(self.catalog, request, guesses, number)
 
-    def _read_markup(self, request: TranslateTask, context: Context) -> list[HtmlDocument]:
+    def _read_markup(self, request: TranslateTask, context: Context) -> list[MarkupDocument]:
         """The texts, divided; none where they are plain.
 
         Raises:
-            InvalidOption: markup that is not read, or that comes in several languages.
+            InvalidOption: markup that is not read, or comes in several languages, or where no extra reads any.
         """
         markup = MarkupOptions() if context.markup is None and request.format == "html" else context.markup
         if markup is None:
@@ -305,19 +334,24 @@ class TextService:
         if request.others:
             bound = "must be 'text' where the same text is given in other languages"
             raise InvalidOption("format", bound, "html")
+        reader = markup_reader()
+        if reader is None:
+            raise InvalidOption(
+                "format", "must be 'text': no markup is read here", "html", "add an extra that reads it"
+            )
         depth, elements = self._limits.max_markup_depth, self._limits.max_markup_elements
         options = replace(markup, max_depth=depth, max_elements=elements)
         documents = []
         for number, text in enumerate(request.texts):
             try:
-                documents.append(HtmlDocument.parse(text, options))
+                documents.append(reader.parse(text, options))
             except MarkupError as error:
                 value = text if error.value is None else error.value
                 raise InvalidOption(request.place(number), str(error), value) from error
         return documents
 
     def _detected(
-        self, request: TranslateTask, documents: Sequence[HtmlDocument], *, likeliest: bool
+        self, request: TranslateTask, documents: Sequence[MarkupDocument], *, likeliest: bool
     ) -> tuple[list[Route | None], list[Guess]]:
         """The way of each text, and the language that it is in; no way where it is the language asked for."""
         catalog, named = self.catalog, (request.target, request.model)
@@ -371,7 +405,7 @@ class TextService:
         routes: Sequence[Route | None],
         admission: _Admission,
         masker: Masker,
-        documents: Sequence[HtmlDocument],
+        documents: Sequence[MarkupDocument],
     ) -> list[ParsedText]:
         """The texts that are decoded, in units; those that go the same way share a plan, and stand together."""
         parsed = []

@@ -43,10 +43,6 @@ class TurnThreads:
         running.add_done_callback(ended)
         return await asyncio.wrap_future(running)
 
-    async def run_here(self, _: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As ``run``, in the calling thread and at once: for work that takes less than waking another one does."""
-        return work(*args, **kwargs)
-
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 

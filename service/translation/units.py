@@ -22,13 +22,13 @@ from itertools import islice, zip_longest
 
 from tandem.models.search import Hypothesis
 from tandem.models.text import normalise
+from tandem.service.bundles.aligning import Alignment, word_aligner
 from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
-from tandem.service.text.accelerators import with_word_shown
+from tandem.service.text.blocks import MarkupDocument, markup_reader
 from tandem.service.text.faithful import BROKEN, ended_like, find_faults, ranged_like, to_hide
 from tandem.service.text.foreign import find_foreign
-from tandem.service.text.html import HtmlDocument
 from tandem.service.text.languages import base_code
 from tandem.service.text.layout import Document, is_translatable
 from tandem.service.text.loops import cut_loops
@@ -37,8 +37,6 @@ from tandem.service.text.parallel import ParallelDocument
 from tandem.service.text.placeholders import cased, choose_placeholders, set_apart
 from tandem.service.text.spans import Span
 from tandem.service.text.splitting import Measure, split_long
-from tandem.service.text.tags import read_tags
-from tandem.service.translation.alignment import Alignment, align_sources
 from tandem.service.translation.candidates import (
     Candidate,
     Copied,
@@ -49,7 +47,7 @@ from tandem.service.translation.candidates import (
 )
 from tandem.service.translation.masker import Masker
 from tandem.service.translation.plans import Plan
-from tandem.service.translation.stages import StagedSentence, finished, prepared
+from tandem.service.translation.stages import StagedSentence, finished, prepared, program_strings
 
 _MOST_MENDED = 2  # further attempts at a sentence that is at fault
 
@@ -352,21 +350,22 @@ class Unit:
         if translations:
             self.attempt = Attempt((), (), known=tuple(translations), known_from=known_from)
 
-    def align(self, plan: Plan, written: str, hypothesis: Hypothesis) -> tuple[Alignment, ...]:
+    def align(self, plan: Plan, written: str, hypothesis: Hypothesis) -> Sequence[Alignment]:
         """Per source what its tokens and words align with in a translation, whose hypothesis has its attention."""
-        attempt = self.attempt
+        aligner, attempt = word_aligner(), self.attempt
+        assert aligner is not None, "or else no hypothesis has its attention"
         before, (job,) = attempt.before, attempt.jobs
         texts = self.texts if len(self.texts) > 1 else (self.sent.source,)
         named = [(name, part) for name, part in zip(attempt.names, self.masked.hidden, strict=False) if name]
         sources, targets = {name: part.source for name, part in named}, {name: part.target for name, part in named}
         if before is None:
-            return align_sources(plan.model, texts, written, hypothesis, job.sources, (sources, targets))
+            return aligner.align(plan.model, texts, written, hypothesis, job.sources, (sources, targets))
         (read,) = attempt.read
-        (first,) = align_sources(
+        (first,) = aligner.align(
             plan.model, texts, read[0], before.best[0], before.attempt.jobs[0].sources, (sources, {})
         )
-        (last,) = align_sources(plan.writer, read, written, hypothesis, job.sources, ({}, targets))
-        return (first.onward(last),)
+        (last,) = aligner.align(plan.writer, read, written, hypothesis, job.sources, ({}, targets))
+        return (aligner.onward(first, last),)
 
     def _covering(self, plan: Plan, covered: Set[int]) -> Attempt:
         """As a whole, some hidden parts placeholders; in pieces where those are too few, or it gets too long."""
@@ -461,7 +460,7 @@ class ParsedText:
     number: int
     plan: Plan
     segments: tuple[SegmentedText, ...]
-    markup: HtmlDocument | None = None
+    markup: MarkupDocument | None = None
 
     @property
     def units(self) -> list[Unit]:
@@ -479,7 +478,7 @@ class ParsedText:
         return self.plan.route.via if self.decoded else None
 
 
-def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, markup: HtmlDocument | None) -> ParsedText:
+def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, markup: MarkupDocument | None) -> ParsedText:
     """One text of a request in units; of markup each block by itself, with attention where it has inline markup.
 
     A text alone is split wherever its model's limit asks for it, or where more is hidden in a sentence than there are
@@ -489,9 +488,10 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
     Raises:
         InvalidOption: a text has words in some sources only, or is too long for the model and cannot be split.
     """
-    if markup is None and len(plan.columns) == 1:
+    reader = markup_reader()
+    if markup is None and reader is not None and len(plan.columns) == 1:
         text = plan.columns[0][number]
-        markup = read_tags(text, [span for span, _ in masker.protector.find(text)])
+        markup = reader.parse_plain(text, [span for span, _ in masker.protector.find(text)])
     if markup is not None:
         segments = tuple(
             _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)
@@ -520,7 +520,7 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         sentences = [own for own, translated in parts if translated]
     units = []
     for number, sent in enumerate(sentences):
-        own = with_word_shown(sent, tokens.measure)
+        own = program_strings().shown(sent, tokens.measure)
         read = _readable(plan, own)
         units.append(Unit.of(plan, tokens, read, (read.source,), own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)

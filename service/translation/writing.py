@@ -8,11 +8,12 @@ from functools import partial
 from typing import TypeAlias, TypedDict
 
 from tandem.models.search import Hypothesis
+from tandem.service.bundles.aligning import NOTHING, Alignment, word_aligner
 from tandem.service.bundles.catalog import Route
-from tandem.service.text.html import HtmlDocument
+from tandem.service.bundles.served import ServedModel
+from tandem.service.text.blocks import MarkupDocument
 from tandem.service.text.masking import Hidden
 from tandem.service.text.spans import Span
-from tandem.service.translation.alignment import Alignment, align_sources
 from tandem.service.translation.candidates import Candidate
 from tandem.service.translation.confidence import judge
 from tandem.service.translation.plans import Plan
@@ -81,7 +82,7 @@ class SentenceWriter:
             return []
         alignment = None
         if self.request.alignments and hypothesis.attention is not None:
-            aligned = (align or partial(align_sources, route.model, sentence))(written, hypothesis)
+            aligned = (align or partial(_alone, route.model, sentence))(written, hypothesis)
             others = {
                 field: self._aligned(alignment, 0, target.start)
                 for number, (field, alignment) in enumerate(zip(route.fields, aligned, strict=True))
@@ -113,6 +114,13 @@ class SentenceWriter:
         tokens = TokenWeights(alignment.source, alignment.target, weights)
         pairs = ((read.moved(source), to.moved(target)) for read, to in alignment.words)
         return SourceAlignment(tokens, [WordPair(CharacterRange(*read), CharacterRange(*to)) for read, to in pairs])
+
+
+def _alone(model: ServedModel, sentence: Sequence[str], written: str, hypothesis: Hypothesis) -> Sequence[Alignment]:
+    """What a sentence that one model decoded as a whole aligns with."""
+    aligner = word_aligner()
+    assert aligner is not None, "or else no hypothesis has its attention"
+    return aligner.align(model, sentence, written, hypothesis, None, NOTHING)
 
 
 def write_texts(request: DecodeRequest, parsed: Sequence[ParsedText]) -> list[WrittenText]:
@@ -201,7 +209,7 @@ def _hidden(parsed: ParsedText) -> Iterable[tuple[Hidden, bool]]:
         yield from zip(unit.masked.hidden, unit.candidates[0].kept, strict=True)
 
 
-def _rendered(parsed: ParsedText, markup: HtmlDocument, rank: int) -> str:
+def _rendered(parsed: ParsedText, markup: MarkupDocument, rank: int) -> str:
     blocks = []
     for block, segment in zip(markup.blocks, parsed.segments, strict=True):
         text, spans = _joined(segment, parsed.plan, rank)

@@ -43,7 +43,7 @@ def test_the_list_of_commands_needs_no_package_of_an_extra() -> None:
 
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
-    [("train", "torch", "[train]"), ("config", "pydantic", "[serve]"), ("serve", "uvicorn", "[serve]")],
+    [("train", "torch", "[train]"), ("serve", "pydantic", "[serve]"), ("serve", "uvicorn", "[serve]")],
 )
 def test_a_missing_package_names_its_extra(
     command: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch

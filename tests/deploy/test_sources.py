@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tandem.deploy.training import prepare
 from tandem.models.bundle import Bundle
 from tandem.models.config import to_mapping
 from tandem.models.errors import BundleError, ConfigError, CorpusError
@@ -20,7 +21,7 @@ from tandem.service.runtimes import open_graphs
 from tandem.service.settings import Settings
 from tandem.training.data.features import read_columns
 from tandem.training.export.exporting import export
-from tandem.training.loop.commands import TrainOptions, prepare, train
+from tandem.training.loop.commands import TrainOptions, train
 from tandem.training.recipe import Recipe, load_recipe, recipe_from_mapping
 from tests.command import fails, needs, succeeds
 from tests.training.toy import without_graphs, written

@@ -54,7 +54,7 @@ def test_there_is_no_compiler(engine: Engine, image: str) -> None:
 def test_native_operators_load(engine: Engine, image: str) -> None:
     """Where the build had a compiler and the header, as a build with a network has."""
     program = (
-        "from tandem.models.native.library import library; from tandem.models.bundle import Bundle;"
+        "from tandem.extras.native.library import library; from tandem.models.bundle import Bundle;"
         "from tandem.service.runtimes import open_graphs;"
         "print(library() is None or open_graphs(Bundle.load('/opt/tandem/bundles/de-fr-en')).fused.keys())"
     )

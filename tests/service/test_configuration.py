@@ -1,4 +1,4 @@
-"""Settings from flags, environment and file; `tandem config`; the command's exit status."""
+"""Settings from flags, environment and file; the command's exit status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,7 +18,7 @@ from typer.testing import CliRunner
 
 from tandem.deploy.cli import app, load_command
 from tandem.models.errors import ConfigError
-from tandem.service.configuration import flag_of, is_secret, read_configuration, shown
+from tandem.service.configuration import flag_of, is_secret, read_configuration
 from tandem.service.http.listening import AddressTaken, allow_files, listen, url_of
 from tandem.service.settings import RETIRED, Settings
 from tests.command import ends
@@ -118,7 +117,6 @@ def test_retired_settings_are_told_and_keep_nobody_from_serving(
     found = read_configuration({"config": path})
     assert (found.settings.port, found.retired) == (8123, ("gpu_compile", "gpu_triton"))
     assert read_configuration({}, {"TANDEM_GPU_TRITON": ""}).retired == ()
-    assert run("config", "--config", path)[0] == 0
     with capture_logs() as logs:
         assert run("serve", "--config", path, "--tls-key", "missing.pem")[0] == 2
     assert [one["setting"] for one in logs if one["event"] == "setting_retired"] == ["gpu_compile", "gpu_triton"]
@@ -128,51 +126,13 @@ def test_every_setting_but_secrets_has_a_flag() -> None:
     flags = {flag_of(name) for name in Settings.model_fields if not is_secret(name)}
     assert {flag_of(parameter.name) for parameter in load_command("serve").params} == flags | {"--paths"}
     assert is_secret("admin_key") and not is_secret("port")
-    for command in ("serve", "config"):
-        shown_help = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
-        assert all(flag in shown_help for flag in flags)
-
-
-def test_config_shows_values_and_origins(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TANDEM_ADMIN_KEY", SECRET)
-    monkeypatch.setenv("TANDEM_MAX_TEXTS", "7")
-    status, out, _ = run("config", "--json", "--no-shortlist", "--cors-origins", "https://a.org,https://b.org", "here")
-    found = json.loads(out)
-    assert status == 0
-    assert found["max_texts"] == {"value": 7, "origin": "TANDEM_MAX_TEXTS"}
-    assert found["shortlist"] == {"value": False, "origin": "--shortlist"}
-    assert found["bundles"] == {"value": ["here"], "origin": "--bundles"}
-    assert found["cors_origins"]["value"] == ["https://a.org", "https://b.org"]
-    assert found["admin_key"] == {"value": "***", "origin": "TANDEM_ADMIN_KEY"}
-    assert list(found) == list(Settings.model_fields)
-    for form in ((), ("--json",), ("--toml",)):
-        assert SECRET not in run("config", *form)[1]
-    table = run("config")[1]
-    assert "TANDEM_MAX_TEXTS" in table and "***" in table
-
-
-def test_config_writes_a_file_that_can_be_fed_back(tmp_path: Path, run: Run) -> None:
-    text = 'host = "0.0.0.0"\nmax_characters = 5000\nshortlist = false\nversions = ["de-en@1"]\nbulk_handicap = 2.5\n'
-    first = read_configuration({"config": written(tmp_path, text), "log_format": "text"}).settings
-    out = run("config", "--toml", "--log-format", "text", "--config", str(tmp_path / "tandem.toml"))[1]
-    assert tomllib.loads(out)["log_format"] == "text"
-    assert "# port = 8000" in out.splitlines()
-    (tmp_path / "again.toml").write_text(out, encoding="utf-8")
-    again = read_configuration({"config": str(tmp_path / "again.toml")}).settings
-    assert again.model_dump(exclude={"config"}) == first.model_dump(exclude={"config"})
-    everything = "\n".join(line.removeprefix("# ") for line in out.splitlines())
-    (tmp_path / "all.toml").write_text(everything, encoding="utf-8")
-    read_configuration({"config": str(tmp_path / "all.toml")})
-
-
-def test_passwords_in_addresses_are_masked() -> None:
-    assert shown("host", "https://me:word@host:4318/x") == "https://me:***@host:4318/x"
-    assert shown("host", "http://host:4318") == "http://host:4318"
+    shown_help = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).output
+    assert all(flag in shown_help for flag in flags)
 
 
 def test_a_secret_that_is_refused_is_not_quoted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TANDEM_ADMIN_KEY", "short-secret")
-    status, _, err = run("config")
+    status, _, err = run("serve")
     assert status == 2
     assert "admin_key (TANDEM_ADMIN_KEY)" in err and "short-secret" not in err
 
@@ -180,7 +140,6 @@ def test_a_secret_that_is_refused_is_not_quoted(run: Run, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (("config",), 0, ""),
         (("serve", "--max-beam-size", "1000"), 2, "max_beam_size (--max-beam-size): must be at most"),
         (("serve", "--config", "no-such.toml"), 2, "no-such.toml: cannot read the file of settings"),
         (("serve", "--no-such-flag"), 2, "No such option"),

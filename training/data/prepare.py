@@ -21,7 +21,6 @@ from tandem.models.text import as_read
 from tandem.models.vocabulary import EDITS, SentencePieceVocabulary, Vocabulary, WordVocabulary, untagged
 from tandem.models.vocabulary.dictionary import Dictionary
 from tandem.training.checksums import folder_checksums
-from tandem.training.data.alignment import build_dictionary
 from tandem.training.data.config import SPLITS, CorpusConfig, DataConfig
 from tandem.training.data.corpus import CHUNK, clean_line, file_digest, iterate_lines, parallel_chunks
 from tandem.training.data.dataset import DICTIONARY, TokenWriter, save_vocabulary, side_names, text_path, text_rows_path
@@ -45,6 +44,9 @@ T = TypeVar("T")
 Columns = tuple[Sequence[str], ...]  # one for each text side
 Tags = tuple[str, ...]  # reserved pieces before a pair's first source
 Progress = Callable[[str, int, int], None]  # stage, done, total
+BuildDictionary = Callable[[Sequence[Sequence[str]], Sequence[str], int], Dictionary]
+"""Aligns the words of parallel columns, the sources in order and the target last: given these, the language of each,
+and the seed with which very large text is sampled, the translation of each source's words."""
 
 
 def _silent(stage: str, done: int, total: int) -> None:
@@ -61,6 +63,7 @@ def prepare(
     force: bool = False,
     vocabularies: Sequence[Vocabulary] | None = None,
     features: Sequence[int] = (),
+    dictionary: BuildDictionary | None = None,
     progress: Progress = _silent,
 ) -> PreparedSummary:
     """Make the folder ``out`` from the corpora under ``root``; do nothing where it is up to date.
@@ -76,6 +79,8 @@ def prepare(
         force: replace prepared data that was made differently.
         vocabularies: one for each text source and the target's, to be used instead of training new ones.
         features: the width of each source's feature vectors that the model expects; not checked if absent.
+        dictionary: aligns the words of word vocabularies; None = they have no
+            dictionary, and unknown ones are copied.
         progress: called with (stage, done, total).
 
     Raises:
@@ -96,7 +101,7 @@ def prepare(
         sides = side_names(len(languages) - 1)
         matrices = {index: sides[index] for index, kind in enumerate(config.feature_sources) if kind}
         selection = FeatureSelection(matrices, dict(enumerate(features)))
-        work = _Preparation(config, tuple(languages), root, partial, seed, progress, selection)
+        work = _Preparation(config, tuple(languages), root, partial, seed, progress, selection, dictionary)
         splits, corpora, used = work.run(tuple(map(untagged, vocabularies)) if vocabularies else None)
         names = [*(name for corpus in config.corpora for name in _files(corpus)), *config.vocabulary.models]
         files = {name: file_digest(root / name) for name in names}
@@ -120,6 +125,7 @@ class _Preparation:
     seed: int
     progress: Progress
     features: FeatureSelection
+    build_dictionary: BuildDictionary | None
     tags: dict[str, list[tuple[Tags, int]]] = field(default_factory=lambda: {split: [] for split in SPLITS})
     dropped: dict[str, Counter[str]] = field(default_factory=lambda: {split: Counter() for split in SPLITS})
 
@@ -179,7 +185,8 @@ class _Preparation:
 
     def _dictionary(self, columns: Columns) -> Dictionary:
         """Of the training text; a dictionary counts all sources."""
-        found = iter(build_dictionary(columns, self._of_text(self.languages), seed=self.seed).sources)
+        languages, build = self._of_text(self.languages), self.build_dictionary
+        found = iter(() if build is None else build(columns, languages, self.seed).sources)
         return Dictionary(tuple({} if is_matrix else next(found, {}) for is_matrix in self.config.feature_sources))
 
     def _chunks(self, corpus: CorpusConfig, split: str, most: int) -> Iterator[_Chunk]:

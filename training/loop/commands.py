@@ -1,8 +1,8 @@
-"""`tandem prepare` and `tandem train`."""
+"""What `tandem prepare` and `tandem train` do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,11 +16,12 @@ from rich.progress import Progress as Bar
 
 from tandem.models.architectures.protocol import feature_widths
 from tandem.models.bundle import SCRATCH, Bundle
-from tandem.models.command import CorporaFolder, RecipeFile, RunFolder
+from tandem.models.command import RecipeFile, RunFolder
 from tandem.models.errors import CheckpointError, ConfigError
 from tandem.models.steps.device_search import OpenSearch
 from tandem.training.checkpoint import read_progress
 from tandem.training.data.ancestry import check_scratch, check_start, chosen_start, start_bundle, write_ancestry
+from tandem.training.data.prepare import BuildDictionary
 from tandem.training.data.prepare import prepare as prepare_data
 from tandem.training.data.stream import TextRewriting
 from tandem.training.data.summary import PreparedSummary, check_prepared
@@ -28,8 +29,7 @@ from tandem.training.experiment import Experiment, ExperimentOptions
 from tandem.training.loop.header import header
 from tandem.training.loop.locking import only_one, remove_unfinished
 from tandem.training.loop.objective import OpenSelection
-from tandem.training.loop.reporting import Reporter, Silent, TerminalReporter
-from tandem.training.loop.trackers import Trackers, tracker_makers
+from tandem.training.loop.reporting import FindTrackers, OpenTracker, Reporter, Silent, TerminalReporter
 from tandem.training.loop.trainer import Run, Trainer
 from tandem.training.loop.validation import TextValidator
 from tandem.training.optimisation.heap import keep_freed_memory
@@ -51,30 +51,17 @@ class Device(StrEnum):
     cuda = "cuda"
 
 
-def prepare(
-    recipe_file: RecipeFile,
-    run: RunFolder = None,
-    corpora: CorporaFolder = Path("corpora"),
-    start: Annotated[
-        Path | None, typer.Option("--from", help="Use this bundle's vocabularies. [the recipe's start]")
-    ] = None,
-    force: Annotated[bool, typer.Option(help="Replace data that was prepared differently.")] = False,
-    options: ExperimentOptions = ExperimentOptions(),
-) -> None:
-    """Turn corpora into batches' raw material: filter, train vocabularies, encode.
-
-    Example: tandem prepare training/recipes/tatoeba-de-en/dpn.toml --corpora corpora
-    """
-    experiment = options.experiment()
-    recipe = load_recipe(recipe_file, experiment.settings)
-    out = experiment.data_of(_folder(recipe, run))
-    _print_summary(prepare_recipe(recipe, corpora, out, chosen_start(recipe.start, start), force=force))
-
-
 def prepare_recipe(
-    recipe: Recipe, corpora: Path, out: Path, start: Path | None = None, *, force: bool = False
+    recipe: Recipe,
+    corpora: Path,
+    out: Path,
+    start: Path | None = None,
+    dictionary: BuildDictionary | None = None,
+    *,
+    force: bool = False,
 ) -> PreparedSummary:
-    """The data of a recipe in the folder ``out``, with a bar; with a bundle's vocabularies where it starts from one.
+    """The data of a recipe in the folder ``out``, with a bar; with a bundle's vocabularies where it starts from one,
+    and with what ``dictionary`` aligns where they are of words.
 
     Raises:
         TandemError: as :func:`training.data.prepare.prepare`, or the bundle is not sound.
@@ -100,11 +87,13 @@ def prepare_recipe(
             force=force,
             vocabularies=vocabularies,
             features=feature_widths(recipe.model_config()),
+            dictionary=dictionary,
             progress=progress,
         )
 
 
-def _print_summary(summary: PreparedSummary) -> None:
+def print_summary(summary: PreparedSummary) -> None:
+    """Say on the terminal what was prepared."""
     for name, split in summary.splits.items():
         dropped = ", ".join(f"{count:,} by {reason}" for reason, count in split.dropped.items()) or "none"
         tokens = f"{sum(split.source_tokens):,} source and {split.target_tokens:,} target tokens"
@@ -178,12 +167,14 @@ class Means:
         search: with which validation decodes on a GPU; None = the general one.
         augmentation: what rewrites training pairs; None = nothing can.
         selection: what makes selections of words; None = nothing can.
+        trackers: what finds places for progress besides the terminal; None = there are none.
         cores: of this machine that may be used.
     """
 
     search: OpenSearch | None = None
     augmentation: OpenAugmentation | None = None
     selection: OpenSelection | None = None
+    trackers: FindTrackers | None = None
     cores: int = 1
 
 
@@ -201,7 +192,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Trai
         TandemError: what was given does not fit together, or training diverged.
     """
     begun = chosen_start(recipe.start, how.start)
-    makers = tracker_makers(how.track or ())
+    open_tracker = _tracker(how.track or (), means)
     keep_freed_memory()
     if how.device is Device.cuda and not torch.cuda.is_available():
         raise ConfigError("--device cuda: no GPU is visible to PyTorch here; leave the option out to train on the CPU")
@@ -213,7 +204,7 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Trai
             remove_unfinished(Run(folder).checkpoints)
         reporter: Reporter = Silent()
         if processes.first:
-            trackers = Trackers(makers, folder, recipe_mapping(recipe), console.print) if makers else None
+            trackers = None if open_tracker is None else open_tracker(folder, recipe_mapping(recipe), console.print)
             reporter = stack.enter_context(TerminalReporter(recipe.training.updates, folder, console, trackers))
             PreparedSummary.load(experiment.data_of(folder)).check_files(experiment.data_of(folder))
         trainer = _trainer(recipe, experiment.data_of(folder), folder, processes, reporter, how.rewriters, means)
@@ -233,6 +224,17 @@ def train_recipe(recipe: Recipe, experiment: Experiment, folder: Path, how: Trai
             experiment.save(folder)
         trainer.train()
     return trainer
+
+
+def _tracker(names: Sequence[str], means: Means) -> OpenTracker | None:
+    """What opens the trackers of a run. Raises ConfigError where one that is asked for is unknown."""
+    if means.trackers is not None:
+        return means.trackers(names)
+    if names:
+        raise ConfigError(
+            f"--track {names[0]}: needs the extra 'tracking': its folder, extras/tracking, is not there; bring it back"
+        )
+    return None
 
 
 def _lasting(recipe: Recipe, updates: int) -> Recipe:
@@ -270,7 +272,7 @@ def _ending(trainer: Trainer) -> str:
 def _experiment(file: Path, run: Path | None, asked: Experiment, resume: bool) -> tuple[Experiment, Recipe, Path]:
     """What is set, the recipe with it, and the run's folder. A run that goes on keeps what was set when it began."""
     recipe = load_recipe(file, asked.settings)
-    folder = _folder(recipe, run)
+    folder = run_folder(recipe, run)
     if not resume:
         return asked, recipe, folder
     experiment = Experiment.load(folder).then(asked)
@@ -336,5 +338,6 @@ def _begin(trainer: Trainer, start: Path | None, folder: Path) -> None:
         write_ancestry(folder, bundle.manifest.training if bundle else SCRATCH)
 
 
-def _folder(recipe: Recipe, run: Path | None) -> Path:
+def run_folder(recipe: Recipe, run: Path | None) -> Path:
+    """The folder of a run; None = as its recipe is named."""
     return run or Path("runs") / recipe.name

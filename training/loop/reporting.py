@@ -1,29 +1,42 @@
-"""Where progress goes: the terminal, ``metrics.jsonl`` and TensorBoard event files; and means between log lines."""
+"""Where progress goes: the terminal, ``metrics.jsonl`` and trackers of extras; and means between log lines."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from torch import Tensor
 
+from tandem.models.search import Array
 from tandem.training.checkpoint import TrainingProgress
-from tandem.training.loop.pictures import SeenSource, picture
-from tandem.training.loop.trackers import Tracker
 from tandem.training.parallel import Processes
 
 _LARGEST = 700.0  # nats whose perplexity is a number
 _SHOWN = 100  # characters of an example
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenSource:
+    """What was looked at in one source while a sentence was written.
+
+    Attributes:
+        rows: the symbols that were predicted, EOS last.
+        columns: those of the source; numbers where it is of features.
+        weights_TS: of each row the weights of the columns, the mean over layers.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    weights_TS: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +57,7 @@ class ShownSentence:
 
 
 class Reporter(Protocol):
-    """Where progress goes: a terminal, a log, event files."""
+    """Where progress goes: a terminal, a log."""
 
     def moved(self, progress: TrainingProgress) -> None:
         """Called before the first update, and after each."""
@@ -62,6 +75,25 @@ class Reporter(Protocol):
         self, progress: TrainingProgress, values: Mapping[str, float], examples: Sequence[ShownSentence] = ()
     ) -> None:
         """Called after every validation with its scores and some sentences, the same ones each time."""
+
+
+class Tracker(Protocol):
+    """Where progress goes besides the terminal and ``metrics.jsonl``."""
+
+    def scalars(self, group: str, update: int, values: Mapping[str, float]) -> None:
+        """Called with what a line of ``metrics.jsonl`` has, ``group`` being ``"train"`` or ``"valid"``."""
+
+    def examples(self, update: int, examples: Sequence[ShownSentence]) -> None:
+        """Called with the sentences that a validation shows, at least one."""
+
+    def close(self) -> None:
+        """Called when training ends, however it does."""
+
+
+OpenTracker: TypeAlias = Callable[[Path, Mapping[str, Any], Callable[[str], None]], Tracker]
+"""Opens a tracker of a run: given its folder, the plain form of its recipe, and what is told of failures."""
+FindTrackers: TypeAlias = Callable[[Sequence[str]], OpenTracker]
+"""What opens the trackers of these names, and those that are always there. Raises ConfigError where one is unknown."""
 
 
 class Silent:
@@ -132,8 +164,7 @@ class TerminalReporter(ExitStack):
 
     Args:
         updates: the last update.
-        folder: of the run, where ``events`` (TensorBoard's) and ``metrics.jsonl`` go, from the first report on: a run
-            that is refused leaves none.
+        folder: of the run, where ``metrics.jsonl`` goes, from the first report on: a run that is refused leaves none.
         console: where to draw.
         trackers: where progress goes besides; closed with this.
     """
@@ -147,21 +178,12 @@ class TerminalReporter(ExitStack):
         columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
         self._bar = Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
         self._task = self._bar.add_task("", total=updates)
-        self._folder = folder
         self._metrics = MetricsFile(folder / "metrics.jsonl")
         self._seen: TrainingProgress | None = None  # what the speed is counted from
-        self._first: int | None = None  # update that is reported
 
     def __enter__(self) -> Self:
         self.enter_context(self._bar)
         return self
-
-    @cached_property
-    def _events(self) -> Any:
-        events = _event_writer(self._folder / "events", self._console, self._first)
-        if events is not None:
-            self.callback(events.close)
-        return events
 
     def moved(self, progress: TrainingProgress) -> None:
         """Move the bar."""
@@ -207,24 +229,11 @@ class TerminalReporter(ExitStack):
             line = f"  {shortened(one.source)}  =>  {shortened(one.translation)}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
         self._record("valid", progress, values)
-        if not examples:
-            return
-        if self._events is not None:
-            self._events.add_text("valid/examples", examples_table(examples), progress.update)
-            for number, one in enumerate(examples, 1):
-                if one.seen:
-                    image = picture(one.seen)
-                    self._events.add_image(f"valid/attention/{number}", image, progress.update, dataformats="HWC")
-        if self._trackers is not None:
-            self._trackers.text("valid/examples", progress.update, examples_table(examples))
+        if examples and self._trackers is not None:
+            self._trackers.examples(progress.update, examples)
 
     def _record(self, group: str, progress: TrainingProgress, values: Mapping[str, float]) -> None:
         self._metrics.add(group, progress, values)
-        if self._first is None:
-            self._first = progress.update
-        if self._events is not None:
-            for name, value in values.items():
-                self._events.add_scalar(f"{group}/{name}", value, progress.update)
         if self._trackers is not None:
             self._trackers.scalars(group, progress.update, values)
 
@@ -247,13 +256,6 @@ def with_perplexity(values: Mapping[str, float]) -> dict[str, float]:
 def shortened(text: str) -> str:
     """As much of a text as fits a line beside another."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def examples_table(examples: Sequence[ShownSentence]) -> str:
-    """In Markdown, whole."""
-    rows = [("source", "translation", "reference"), ("---",) * 3]
-    rows += [(one.source, one.translation, one.reference) for one in examples]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
 
 
 class MetricsFile:
@@ -292,13 +294,3 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         with suppress(ValueError):
             found.append(json.loads(line))
     return found
-
-
-def _event_writer(folder: Path, console: Console, first: int | None) -> Any:
-    """TensorBoard's; of a run that goes on after a crash it shows what was written from this update on once."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        console.print("tensorboard is not installed: no event files are written")
-        return None
-    return SummaryWriter(str(folder), purge_step=first)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from tandem.models.architectures.protocol import Seq2SeqModel, max_positions
-from tandem.models.search import Graphs, OfflineDecoder
+from tandem.models.search import Array, Failed, Graphs, OfflineDecoder
+from tandem.models.search.offline import NBest
 from tandem.models.steps.device_search import OpenSearch, SearchRoom
 from tandem.models.steps.torch_graphs import TorchGraphs
 from tandem.models.translation.rendering import Renderer
-from tandem.models.translation.translator import translate_lines
-from tandem.models.vocabulary import TaggedVocabulary, Vocabulary
+from tandem.models.translation.translator import Column, encode_columns, translate_lines
+from tandem.models.vocabulary import EOS, TaggedVocabulary, Vocabulary
 from tandem.training.data.corpus import read_lines
 from tandem.training.data.dataset import load_dictionary, load_sources, open_features, side_names, text_path
 from tandem.training.data.directions import Directed, directed_corpora
 from tandem.training.data.summary import PreparedSummary
-from tandem.training.loop.pictures import seen_sources
-from tandem.training.loop.reporting import ShownSentence
+from tandem.training.loop.reporting import SeenSource, ShownSentence
 from tandem.training.quality.metrics import pooled_scores
 from tandem.training.recipe import Recipe
 
@@ -185,3 +185,38 @@ def _on_gpu(model: Seq2SeqModel[Any, Any]) -> bool:
 
 def _tag(recipe: Recipe, directed: Directed) -> str:
     return directed.languages[-1] if recipe.data.tagged else ""
+
+
+def seen_sources(
+    decoder: OfflineDecoder,
+    vocabularies: tuple[Sequence[Vocabulary | None], Vocabulary],
+    columns: Sequence[Column],
+    max_source_tokens: int,
+) -> list[tuple[SeenSource, ...]]:
+    """For each sentence what was looked at in each source; nothing where the model has no ``align`` graph.
+
+    Args:
+        decoder: of the model; it decodes the sentences once more.
+        vocabularies: one per source (None for feature matrices), and the target's.
+        columns: one list of lines, or of feature matrices, per source, parallel.
+        max_source_tokens: longer lines are cut there (EOS included).
+    """
+    if "align" not in decoder.graphs.specs:
+        return [()] * len(columns[-1])
+    sources, target = vocabularies
+    decoder = replace(decoder, options=replace(decoder.options, attention=True))
+    encoded = list(zip(*encode_columns(sources, columns, max_source_tokens), strict=True))
+    outcomes = decoder.decode(encoded)
+    return [tuple(_seen(found, one, sources, target)) for found, one in zip(outcomes, encoded, strict=True)]
+
+
+def _seen(
+    found: NBest, encoded: Sequence[Array], sources: Sequence[Vocabulary | None], target: Vocabulary
+) -> Iterator[SeenSource]:
+    if isinstance(found, Failed):
+        return
+    rows = tuple(target.piece_of(token) for token in (*found[0].tokens, EOS))
+    for vocabulary, one, weights_TS in zip(sources, encoded, found[0].attention or (), strict=True):
+        numbers = range(len(one))
+        names = map(str, numbers) if vocabulary is None else (vocabulary.piece_of(int(one[n])) for n in numbers)
+        yield SeenSource(rows, tuple(names), weights_TS)

@@ -10,7 +10,8 @@ import pytest
 from libretranslatepy import LibreTranslateAPI  # type: ignore[import-untyped]
 
 from tandem.extras.accounts.tests.keyed import Keyed
-from tests.service.http.dialects.test_libretranslate_clients import POST, mastodon, weblate
+from tandem.extras.markup.tests.test_requests import POST, mastodon
+from tests.service.http.dialects.test_libretranslate_clients import weblate
 from tests.service.http.live import Live
 
 

@@ -18,10 +18,10 @@ from tandem.extras.dialects.settings import DialectSettings
 from tandem.service.errors import GlossaryNotFound, LanguageNotServed, PairNotServed
 from tandem.service.http.dependencies import Parts, Sender, context_of, memory_of
 from tandem.service.http.error_replies import HttpError, InvalidFields, not_offered
+from tandem.service.text.blocks import MarkupOptions
 from tandem.service.text.glossary import Glossary
 from tandem.service.text.languages import base_language, match_language
 from tandem.service.text.layout import Splitting
-from tandem.service.text.markup import MarkupOptions
 from tandem.service.translation.requests import AUTO, TranslateTask
 from tandem.service.translation.results import DecodeResult
 

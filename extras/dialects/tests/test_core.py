@@ -9,15 +9,15 @@ from pydantic import BaseModel, ValidationError
 
 from tandem.extras.dialects.deepl.schemas import DeepLTranslateRequest, GlossaryChange, MultilingualGlossaryRequest
 from tandem.extras.dialects.openai.schemas import ChatRequest
+from tandem.extras.reranking.tests import test_requests as reranking
+from tandem.extras.reranking.tests.test_requests import Both, both
 from tandem.service.http.error_replies import InvalidFields, invalid_fields
 from tandem.service.http.intake import validate
 from tests.service.http.test_operations import metrics
 from tests.service.support import Served
 from tests.service.telemetry.test_objectives import outcomes
 from tests.service.translation import test_pivot as pivot
-from tests.service.translation import test_reranking as reranking
 from tests.service.translation.test_pivot import Chain, chain, said
-from tests.service.translation.test_reranking import Both, both
 
 __all__ = ["both", "chain"]
 

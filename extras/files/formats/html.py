@@ -14,9 +14,9 @@ from pathlib import Path
 from tandem.extras.files.bounds import Bounds, FileRefused, Segment, SourceFile
 from tandem.extras.files.formats.encoding import ENCODINGS, Text, read_text
 from tandem.extras.files.formats.proofing import in_page
-from tandem.service.text.html import HtmlDocument
-from tandem.service.text.inline import MarkupBlock
-from tandem.service.text.markup import MarkupError, MarkupOptions
+from tandem.extras.markup.html import HtmlDocument
+from tandem.extras.markup.inline import MarkupBlock
+from tandem.service.text.blocks import MarkupError, MarkupOptions
 
 _DECLARED = re.compile(rb"""<meta\s[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _HEAD = 4096  # bytes in which a page may name its encoding; browsers look at 1024

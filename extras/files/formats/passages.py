@@ -20,9 +20,9 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tandem.extras.files.bounds import Segment, SourceFile
 from tandem.extras.files.formats.encoding import Text
-from tandem.service.text.accelerators import without_accelerator
 from tandem.service.text.layout import is_translatable
 from tandem.service.text.protect import KEPT, Protector
+from tandem.service.translation.stages import program_strings
 
 Following: TypeAlias = Callable[[], str]
 """The next translation."""
@@ -413,7 +413,7 @@ def is_prose(text: str) -> bool:
     But not a label with an accelerator (``E&xit``), with a mark behind it (``Name*``), or of two (``Yes/No``).
     """
     words = _TAG.sub(" ", text) if "</" in text else text  # of HTML, and not of ``List<String>``
-    label = _MARK_BEHIND.sub("", without_accelerator(words.strip()))
+    label = _MARK_BEHIND.sub("", program_strings().plain(words.strip()))
     return is_translatable(text) and (not _CODE.fullmatch(label) or _TWO_LABELS.fullmatch(label) is not None)
 
 

@@ -11,7 +11,8 @@ from tandem.extras.files.bounds import FileRefused
 from tandem.extras.files.formats.encoding import Text, text_of
 from tandem.extras.files.formats.passages import Part, Passage, PassagePiece, PieceRole
 from tandem.extras.files.formats.txt import one_line
-from tandem.service.text.markup import Kind, MarkupError, MarkupOptions, Token, scan_xml
+from tandem.extras.markup.scanning import Kind, Token, scan_xml
+from tandem.service.text.blocks import MarkupError, MarkupOptions
 
 _DECLARED = re.compile(rb"""^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9_.-]{1,40})""")
 _ENCODINGS = {"utf-8": "utf-8", "us-ascii": "ascii", "iso-8859-1": "iso-8859-1", "windows-1252": "cp1252"}

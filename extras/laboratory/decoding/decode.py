@@ -29,7 +29,7 @@ from tandem.extras.shared.report import (
 )
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
-from tandem.models.native.library import library
+from tandem.service.runtimes.sessions import native_operators
 from tandem.service.telemetry.cgroups import usable_cores
 
 _TITLES = {
@@ -105,7 +105,7 @@ def _tandem(bundle: Bundle, options: DecodeOptions, workers: int, kinds: tuple[K
     """
     has = bundle.shortlist is not None and SHORTLIST_GRAPH in bundle.graph_specs(options.precision)
     for shortlist in (False, True) if options.shortlist or (options.shortlist is None and has) else (False,):
-        for native in (False, True) if library() else (False,):
+        for native in (False, True) if native_operators() else (False,):
             label = Label(TANDEM, bundle.manifest.name, options.precision, shortlist, native)
             yield Entrant(label, partial(Tandem.open, label, bundle.path, options.beam_size, workers), kinds)
 

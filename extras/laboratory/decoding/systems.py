@@ -28,7 +28,7 @@ class Label:
         model: the bundle's name, or the size of a random model.
         precision: "int8" or "float32".
         shortlist: whether the output layer is cut to the words that the source makes likely.
-        native: whether our own operators are used (models/native).
+        native: whether our own operators are used (extras/native).
     """
 
     system: str

@@ -19,6 +19,7 @@ from pathlib import Path
 from sys import stderr
 from typing import Any
 
+from tandem.deploy.training import prepare
 from tandem.extras.evaluation.decoding import Decoding
 from tandem.extras.evaluation.significance import Counts
 from tandem.extras.evaluation.systems import decode_system
@@ -35,7 +36,7 @@ from tandem.training.checkpoint import checkpoints, read_progress
 from tandem.training.data.corpus import read_parallel
 from tandem.training.data.dataset import side_names, text_path
 from tandem.training.export.exporting import export
-from tandem.training.loop.commands import TrainOptions, prepare, train
+from tandem.training.loop.commands import TrainOptions, train
 from tandem.training.loop.reporting import read_metrics
 from tandem.training.loop.trainer import Run
 from tandem.training.quality.metrics import corpus_metrics

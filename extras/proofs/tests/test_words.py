@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tandem.extras.proofs.proof import ProofSettings, verify
+from tandem.extras.refining.tests.test_unknown_words import bundle, folder
 from tandem.models.bundle import Bundle
 from tandem.models.steps.loading import load_bundle_model
 from tandem.models.steps.torch_graphs import TorchGraphs
-from tests.training.loop.test_unknown_words import bundle, folder
 
 __all__ = ["bundle", "folder"]
 

@@ -10,6 +10,7 @@ import pytest
 
 from tandem.extras.evaluation.coverage import coverage
 from tandem.extras.refining.shortlists import build_shortlist, tagged_shortlist
+from tandem.extras.shared import alignment
 from tandem.extras.shared.extending import text_by_direction
 from tandem.extras.shared.shortlists import encode
 from tandem.models.bundle import VocabularyFile, write_bundle
@@ -23,7 +24,6 @@ from tandem.models.vocabulary import (
     WordVocabulary,
     train_sentencepiece,
 )
-from tandem.training.data import alignment
 from tests.models.bundle.manifests import small_manifest
 from tests.training.toy import random_bitext
 

@@ -12,8 +12,8 @@ from tandem.extras.rewriting.lexicon import Lexicon
 from tandem.extras.rewriting.tests.support import with_lexicon
 from tandem.models.bundle import Bundle
 from tandem.models.bundle.manifest import Limits
+from tests.service.aligning import ask
 from tests.service.support import Served, served, tiny_bundle
-from tests.service.translation.test_alignment import ask
 from tests.service.translation.test_protect import UNTAUGHT
 
 pytestmark = pytest.mark.anyio

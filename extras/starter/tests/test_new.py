@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tandem.deploy.cli import app
+from tandem.extras.shared.tmx import TmxPair, write_tmx
 from tandem.models.bundle import Bundle
-from tandem.service.text.tmx import TmxPair, write_tmx
 from tandem.training.recipe import load_recipe
 from tests.command import fails, succeeds
 

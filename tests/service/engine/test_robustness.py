@@ -150,6 +150,22 @@ async def test_ending_tells_those_who_run_and_those_who_wait() -> None:
             running.submit(job(4))
 
 
+async def test_what_is_finished_last_is_handed_over_though_workers_must_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker hands it over where it waits for work, and that is where it ends, too."""
+    graphs = TableGraphs(hashed(SIZE), SIZE)
+    async with bench(plain(graphs)) as running:
+        deliver, last = running.dispatcher.deliver, list[bool]()
+
+        def ending(results: Any, **given: Any) -> None:
+            deliver(results, **given)
+            last.append(given["last"])
+            running.dispatcher.end_workers()
+
+        monkeypatch.setattr(running.dispatcher, "deliver", ending)
+        (outcome,) = await running.outcomes(job(4))
+        assert hypotheses(outcome) == alone(graphs, job(4)) and last == [True]
+
+
 async def test_idle_workers_share_what_comes() -> None:
     """Two sentences, two workers: both step at the same time, each with one."""
     graphs = SteppedGraphs(TableGraphs(endless, SIZE))

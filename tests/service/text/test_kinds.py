@@ -6,9 +6,7 @@ import pytest
 
 from tandem.service.text.faithful import ended_like
 from tandem.service.text.glossary import Glossary
-from tandem.service.text.html import HtmlDocument
 from tandem.service.text.layout import Document
-from tandem.service.text.markup import MarkupOptions
 from tandem.service.text.protect import Protector
 from tandem.service.text.spans import Span
 from tandem.service.translation.masker import Masker
@@ -83,31 +81,6 @@ def test_what_is_layout_and_what_is_text(text: str, sentences: list[str]) -> Non
 )
 def test_a_translation_ends_as_its_source_does(source: str, written: str, language: str, ended: str) -> None:
     assert ended_like(written, source, language) == ended
-
-
-@pytest.mark.parametrize(
-    ("source", "translation", "pairs", "markup"),
-    [
-        ("Etwa 10<sup>6</sup> Zellen", "Some 106 cells", (), "Some 10<sup>6</sup> cells"),
-        ("<a>Haus</a><a>Hund</a>", "House dog", (((0, 4), (0, 5)), ((5, 9), (6, 9))), "<a>House</a><a>dog</a>"),
-        ("<b>H</b><i>aus</i>", "House", (), "<b>House</b><i></i>"),
-        (
-            "Das <b>Eins</b><b>Zwei</b> ist",
-            "The database is",
-            (((4, 8), (4, 12)), ((14, 17), (13, 15))),
-            "The <b>database</b><b></b> is",
-        ),
-        ("Speichern <i></i>", "Save", (), "Save <i></i>"),
-        ("Speichern<i></i>", "Save", (), "Save<i></i>"),
-        ("v<sub>max</sub> ist neu", "vmax is new", (), "v<sub>max</sub> is new"),
-        ("am 1<sup>er</sup> Tag", "on day 1er", (), "on day 1<sup>er</sup>"),
-    ],
-)
-def test_markup_goes_to_its_words(
-    source: str, translation: str, pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...], markup: str
-) -> None:
-    (block,) = HtmlDocument.parse(source, MarkupOptions()).blocks
-    assert block.render(translation, pairs) == markup
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,8 @@ from tandem.models.vocabulary import MappedVocabulary
 from tandem.service.app import create_app
 from tandem.service.settings import Settings
 from tests.models.vocabulary.published import pieces, sentencepiece_model
+from tests.service.aligning import AligningGraphs
 from tests.service.support import LINES, CopyGraphs, Served, make_engine, running, served
-from tests.service.translation.test_alignment import AligningGraphs
-from tests.service.translation.test_pivot import Wording
 
 pytestmark = pytest.mark.anyio
 MODEL = sentencepiece_model(LINES * 4, 60)
@@ -104,40 +103,6 @@ async def test_a_code_stands_for_what_is_kept(tmp_path: Path) -> None:
         typed = "das X1 haus ist {name} alt"  # a code that stands there stands for nothing
         assert (await service.translate(typed)).json()["translatedText"] == typed
         assert read_by(bundle, graphs) == ["das X2 haus ist X3 alt"]
-
-
-@pytest.mark.parametrize("terms", [{}, {"alt": "OLD"}])
-async def test_attention_says_where_what_was_lost_belongs(tmp_path: Path, terms: dict[str, str]) -> None:
-    bundle = imported(tmp_path, CODES)
-    vocabulary = bundle.source_vocabularies[0]
-    words = {vocabulary.encode("X1")[-1]: vocabulary.encode("X3")[-1]}
-    graphs = Wording(bundle.target_vocabulary.size, words=words)
-    async with serving((bundle, graphs)) as service:
-        reply = await service.translate("das {name} haus ist alt", glossary=terms)
-        assert reply.json()["translatedText"] == f"das {{name}} haus ist {terms.get('alt', 'alt')}"
-        assert read_by(bundle, graphs) == ["das X1 haus ist alt"]  # once
-
-
-async def test_each_model_of_two_hides_what_it_cannot_read_itself(tmp_path: Path) -> None:
-    """The first reads "müde" and writes " g"; where it writes "müde", the second, which lacks "ü", keeps that."""
-    first = imported(tmp_path, (*CODES, "müde"), name="de-fr", target_language="fr")
-    second = imported(tmp_path, CODES, name="fr-en", source_languages=("fr",))
-    read, written = map(first.source_vocabularies[0].id_of, ("▁müde", "▁g"))
-    graphs = (
-        Wording(first.target_vocabulary.size, words={read: written}),
-        AligningGraphs(second.target_vocabulary.size),
-    )
-    async with serving((first, graphs[0]), (second, graphs[1])) as service:
-        for text, between in [
-            ("das haus ist müde", "das haus ist g"),
-            ("das {name} haus ist müde", "das X1 haus ist g"),
-        ]:
-            reply = await service.translate(text, source="de", target="en")
-            assert reply.json()["translatedText"] == text.replace("müde", "g")
-            assert read_by(second, graphs[1])[-1] == between
-        graphs[0].words = {}
-        reply = await service.translate("das müde haus ist {name} alt", source="de", target="en")
-        assert reply.json()["translatedText"] == "das müde haus ist {name} alt"
 
 
 async def test_the_beam_is_as_wide_as_alternatives_need_it(tmp_path: Path) -> None:

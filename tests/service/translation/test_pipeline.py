@@ -44,7 +44,7 @@ def submissions(monkeypatch: pytest.MonkeyPatch) -> Callable[[Served], list[Any]
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("fields", [{}, {"source": "auto"}, {"format": "html"}, {"details": True}])
+@pytest.mark.parametrize("fields", [{}, {"source": "auto"}, {"details": True}])
 async def test_a_request_is_read_in_one_turn_and_written_in_another(
     service: Served, submissions: Callable[[Served], list[Any]], fields: dict[str, Any]
 ) -> None:
@@ -54,9 +54,7 @@ async def test_a_request_is_read_in_one_turn_and_written_in_another(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("fields", "turns"), [({}, 0), ({"details": True}, 0), ({"format": "html"}, 2), ({"protect": ["x"]}, 2)]
-)
+@pytest.mark.parametrize(("fields", "turns"), [({}, 0), ({"details": True}, 0), ({"protect": ["x"]}, 2)])
 async def test_a_sentence_wakes_no_text_thread(
     service: Served, submissions: Callable[[Served], list[Any]], fields: dict[str, Any], turns: int
 ) -> None:

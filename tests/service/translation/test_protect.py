@@ -116,12 +116,11 @@ SIGNS = "".join(chr(ord("一") + number) for number in range(300))
         ("das haus 🍕👍🏽, ist alt. 🎉 das 👨‍👩‍👧!", ["das haus , ist alt.", "das !"]),
         ("das (مرحبا) ist → 日本", ["das ( ) ist"]),
         ("日本 🍕 مرحبا بالعالم", []),
-        ("<p>das <b>haus 🍕</b> ist</p>", ["das haus ist"]),
     ],
 )
 async def test_what_no_model_can_read_comes_back(service: Served, text: str, read: list[str]) -> None:
     """The vocabulary has no piece for these signs and letters."""
-    reply = await service.translate(text, format="html" if text.startswith("<") else "text")
+    reply = await service.translate(text)
     assert reply.json() == {"translatedText": text}
     decoded = [service.bundle.source_vocabularies[0].decode(ids) for ids in service.graphs.encoded]
     assert sorted(" ".join(re.sub("⟨ph[0-9]⟩", " ", seen).split()) for seen in decoded) == sorted(read)
@@ -146,14 +145,12 @@ async def test_addresses_come_back_though_nobody_asked(service: Served) -> None:
     [
         ("a" * 19_000, []),
         ("das haus " + "f0" * 101 + " ist alt\n" + "-" * 300, ["das haus ist alt"]),
-        ("<b>" + "a" * 150 + "</b>" + "a" * 150, []),
         (LETTERS, [LETTERS]),  # no two of its pieces are equal, which would be read once
         (SIGNS, []),  # a script that the model cannot read
     ],
 )
 async def test_words_without_end_come_back_unread(service: Served, text: str, read: list[str]) -> None:
-    markup = text.startswith("<")
-    reply = await service.translate(text, format="html" if markup else "text", protect=["urls"])
+    reply = await service.translate(text, protect=["urls"])
     assert reply.json() == {"translatedText": text, "protected": []}
     vocabulary = service.bundle.source_vocabularies[0]
     seen = "".join(vocabulary.decode(ids) for ids in service.graphs.encoded)
@@ -251,10 +248,8 @@ async def test_expressions_that_take_too_long_are_refused(service: Served, monke
     entries = ["numbers", "regex:a.c"]
     assert (await service.translate("Abc 1 abc.", protect=entries)).status_code == 200
     monkeypatch.setattr(protect, "MAX_SECONDS", 0.0)
-    for form in ("text", "html"):
-        reply = await service.translate("Abc 1 abc.", protect=entries, format=form)
-        body = assert_error(reply, 422, "invalid_field")
-        assert body["detail"][0]["field"] == "protect.1" and body["detail"][0]["value"] == "regex:a.c"
+    body = assert_error(await service.translate("Abc 1 abc.", protect=entries), 422, "invalid_field")
+    assert body["detail"][0]["field"] == "protect.1" and body["detail"][0]["value"] == "regex:a.c"
 
 
 async def test_a_protected_part_is_never_divided_or_normalised(service: Served) -> None:

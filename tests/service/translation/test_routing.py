@@ -109,28 +109,17 @@ async def test_a_bad_text_names_its_place_in_the_request(service: Served) -> Non
     assert body["detail"][0]["field"] == "protect.0"
 
 
-async def test_markup_keeps_its_tags_and_what_is_protected(service: Served) -> None:
-    html = "<p class=x>Wo ist <b>der Bahnhof</b> {n}?</p>\n<ul><li>das Haus<li><code>x = 1</code> ist gut</ul>"
-    body = (await service.translate(html, source="auto", format="html", protect=["placeholders"])).json()
-    assert body["translatedText"] == html
-    assert body["detectedLanguage"]["language"] == "de"
-    assert body["protected"] == [{"text": "{n}", "kept": True}]
-
-
-async def test_terms_in_markup_are_enforced_and_details_count_the_text(service: Served) -> None:
-    fields = {"format": "html", "glossary": {"Haus": "home"}, "details": True}
-    body = (await service.translate("<p>das <i>Haus</i> ist alt.</p><p>das Haus.</p>", **fields)).json()
-    text = body["translatedText"]
-    assert text.count("home") == 2 and "Haus" not in text and text.count("<i>") == text.count("</i>") == 1
-    spans = [(one["source"], one["target"]) for one in body["details"][0]["sentences"]]
-    read, written = "das Haus ist alt.\ndas Haus.", "das home ist alt.\ndas home."
-    assert [read[slice(*one.values())] for one, _ in spans] == read.split("\n")
-    assert [written[slice(*one.values())] for _, one in spans] == written.split("\n")
-
-
 async def test_markup_in_several_languages_is_refused(many_sources: dict[str, Bundle]) -> None:
     others = {"fr": "la maison", "cs": "dům"}
     async with served(many_sources) as service:
         response = await service.translate("das Haus", others=others, format="html")
     body = assert_error(response, 422, "invalid_field")
     assert body["detail"][0]["field"] == "format"
+
+
+async def test_markup_is_refused_where_no_extra_reads_it(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.service.translation.texts.markup_reader", lambda: None)
+    body = assert_error(await service.translate("<p>das Haus</p>", format="html"), 422, "invalid_field")
+    assert body["detail"][0]["field"] == "format" and body["detail"][0]["value"] == "html"
+    monkeypatch.setattr("tandem.service.translation.units.markup_reader", lambda: None)
+    assert (await service.translate("das <b>Haus</b> ist alt")).json()["translatedText"] == "das <b>Haus</b> ist alt"

@@ -43,10 +43,9 @@ async def test_models_do_not_read_where_lines_may_break_and_which_way_text_runs(
 
 @pytest.mark.parametrize("haus", ["ha\u00adus", "ha\u200bus", "\u2060haus\u00ad"])
 async def test_terms_are_found_with_soft_hyphens_in_them(service: Served, haus: str) -> None:
-    for text, form in ((f"das {haus} ist {{x}} alt", "text"), (f"<p>das {haus} ist {{x}} alt</p>", "html")):
-        body = (await service.translate(text, glossary={"haus": "house"}, format=form)).json()
-        assert "das house ist {x} alt" in body["translatedText"]
-        assert body["glossary"] == [{"source": "haus", "target": "house", "found": True}]
+    body = (await service.translate(f"das {haus} ist {{x}} alt", glossary={"haus": "house"})).json()
+    assert "das house ist {x} alt" in body["translatedText"]
+    assert body["glossary"] == [{"source": "haus", "target": "house", "found": True}]
 
 
 async def test_reserved_strings_of_users_are_just_text(service: Served) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,7 +101,15 @@ def test_edits_count_towards_the_limit(root: Path) -> None:
 
 
 def test_words_work_the_same_and_bring_a_dictionary(root: Path) -> None:
-    make(root, replace(CONFIG, vocabulary=VocabularyConfig(kind="word", size=44)))
+    words = Dictionary((dict(zip(ENGLISH, WORDS, strict=True)),))
+    asked: list[tuple[int, tuple[str, ...], int]] = []
+
+    def align(columns: Sequence[Sequence[str]], languages: Sequence[str], seed: int) -> Dictionary:
+        asked.append((len(columns), tuple(languages), seed))
+        return words
+
+    make(root, replace(CONFIG, vocabulary=VocabularyConfig(kind="word", size=44)), dictionary=align)
+    assert asked == [(3, ("en", "de", "de"), 1)]
     target = load_vocabularies(root / "out")[1]
     operations = Operations.of(target)
     data = PreparedData.open(root / "out", "train")
@@ -109,7 +118,7 @@ def test_words_work_the_same_and_bring_a_dictionary(root: Path) -> None:
         assert script[0] == target.encode(line)[0]  # what the translation lacks
         assert script[1:] == [operations.keep] * (len(line.split()) - 3) + [operations.delete] + [operations.keep] * 2
     held = load_dictionary(root / "out")
-    assert held == Dictionary((dict(zip(ENGLISH, WORDS, strict=True)),))  # English only: German is copied
+    assert held == words
 
 
 def test_sentencepiece_has_no_dictionary(root: Path) -> None:

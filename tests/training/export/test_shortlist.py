@@ -23,7 +23,7 @@ from tandem.models.vocabulary import EOS
 from tandem.service.runtimes import onnx as runtime
 from tandem.service.runtimes import open_graphs
 from tandem.service.runtimes.onnx import OnnxGraphs as RuntimeGraphs
-from tandem.service.runtimes.sessions import open_session
+from tandem.service.runtimes.sessions import Operators, open_session
 from tandem.training.export.bundle import add_shortlist
 from tandem.training.export.shortlist import shortlist_graph, shortlist_spec
 from tests.models.search.tables import run_out
@@ -141,7 +141,7 @@ def test_the_service_opens_at_once_what_it_searches_with(
     """The graphs over the whole vocabulary take memory, and wait until they are asked for."""
     opened: list[str] = []
 
-    def note(path: Path, threads: int, operators: Path | None) -> Any:
+    def note(path: Path, threads: int, operators: Operators | None) -> Any:
         opened.append(path.stem)
         return open_session(path, threads, operators)
 

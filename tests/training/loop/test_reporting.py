@@ -1,53 +1,42 @@
-"""What a run shows in a terminal and writes for TensorBoard."""
+"""What a run shows in a terminal, writes as metrics, and tells trackers."""
 
 from __future__ import annotations
 
-import builtins
 import io
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from rich.console import Console
 
 from tandem.training.checkpoint import TrainingProgress
-from tandem.training.loop import reporting
-from tandem.training.loop.pictures import SeenSource, picture
 from tandem.training.loop.reporting import ShownSentence, TerminalReporter, TrainingClock, read_metrics
 
 VALUES = {"loss": 2.5, "nll": 2.0, "rate": 1e-3, "gradient_norm": 0.5}
 
 
-class Events:
-    """Stands for TensorBoard's writer."""
+class Kept:
+    """A tracker that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.scalars: list[tuple[str, float, int]] = []
-        self.texts: list[tuple[str, str, int]] = []
-        self.images: list[tuple[str, tuple[int, ...], int, str]] = []
+        self.told: list[tuple[str, float, int]] = []
+        self.shown: list[tuple[int, tuple[ShownSentence, ...]]] = []
         self.closed = False
 
-    def add_scalar(self, name: str, value: float, update: int) -> None:
-        self.scalars.append((name, value, update))
+    def scalars(self, group: str, update: int, values: Mapping[str, float]) -> None:
+        self.told += [(f"{group}/{name}", value, update) for name, value in values.items()]
 
-    def add_text(self, name: str, text: str, update: int) -> None:
-        self.texts.append((name, text, update))
-
-    def add_image(self, name: str, image: NDArray[np.uint8], update: int, dataformats: str) -> None:
-        self.images.append((name, image.shape[2:], update, dataformats))
+    def examples(self, update: int, examples: Sequence[ShownSentence]) -> None:
+        self.shown.append((update, tuple(examples)))
 
     def close(self) -> None:
         self.closed = True
 
 
 @pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> Events:
-    made = Events()
-    monkeypatch.setattr(reporting, "_event_writer", lambda folder, console, first: made)
-    return made
+def kept() -> Kept:
+    return Kept()
 
 
 def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
@@ -55,9 +44,9 @@ def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
     return Console(file=stream, force_terminal=terminal, width=100), stream
 
 
-def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path) -> None:
+def test_plain_lines_without_a_terminal(kept: Kept, tmp_path: Path) -> None:
     shown, stream = console()
-    with TerminalReporter(100, tmp_path, shown) as reporter:
+    with TerminalReporter(100, tmp_path, shown, kept) as reporter:
         reporter.update(TrainingProgress(update=50, epoch=1, target_tokens=1000, seconds=10.0), VALUES)
         reporter.update(TrainingProgress(update=100, epoch=2, target_tokens=5000, seconds=14.0), VALUES)
         values = {"loss": 2.25, "bleu": 31.5, "bleu/news": 20.0}  # one corpus' are for the files
@@ -67,17 +56,17 @@ def test_plain_lines_without_a_terminal(events: Events, tmp_path: Path) -> None:
         "update 100  epoch 2  loss 2.500  perplexity 7.39  rate 1.00e-03  1,000 target tokens/s",
         "validation after update 100: loss 2.250  perplexity 9.488  bleu 31.500",
     ]
-    assert ("train/loss", 2.5, 50) in events.scalars
-    assert ("train/tokens_per_second", 1000.0, 100) in events.scalars
-    assert ("valid/bleu", 31.5, 100) in events.scalars
-    assert ("valid/perplexity", math.exp(2.25), 100) in events.scalars
-    assert events.closed
+    assert ("train/loss", 2.5, 50) in kept.told
+    assert ("train/tokens_per_second", 1000.0, 100) in kept.told
+    assert ("valid/bleu", 31.5, 100) in kept.told
+    assert ("valid/perplexity", math.exp(2.25), 100) in kept.told
+    assert kept.closed
 
 
-def test_the_first_update_is_shown_and_not_recorded(events: Events, tmp_path: Path) -> None:
+def test_the_first_update_is_shown_and_not_recorded(kept: Kept, tmp_path: Path) -> None:
     """Of a run that goes on, too: its speed is counted from where it went on."""
     shown, stream = console()
-    with TerminalReporter(100, tmp_path, shown) as reporter:
+    with TerminalReporter(100, tmp_path, shown, kept) as reporter:
         reporter.moved(TrainingProgress(update=20, target_tokens=1000, seconds=50.0))
         reporter.begun(TrainingProgress(update=21, target_tokens=1200, seconds=52.0), VALUES)
         assert not list(tmp_path.iterdir())
@@ -87,61 +76,26 @@ def test_the_first_update_is_shown_and_not_recorded(events: Events, tmp_path: Pa
     assert later.endswith("  400 target tokens/s")
 
 
-def test_examples_are_shown_short_and_kept_whole(events: Events, tmp_path: Path) -> None:
+def test_examples_are_shown_short_and_kept_whole(kept: Kept, tmp_path: Path) -> None:
     shown, stream = console()
     examples = [ShownSentence("Wo [b]ist[/b] es?", "Where is it?", "Where's it?"), ShownSentence("a|b", "x" * 200, "c")]
-    with TerminalReporter(100, tmp_path, shown) as reporter:
+    with TerminalReporter(100, tmp_path, shown, kept) as reporter:
         reporter.validation(TrainingProgress(update=7), {"loss": 2.25}, examples)
     _, first, second = stream.getvalue().splitlines()
     assert first == "  Wo [b]ist[/b] es?  =>  Where is it?"
     assert second == f"  a|b  =>  {'x' * 100}…"
-    ((name, text, update),) = events.texts
-    assert (name, update) == ("valid/examples", 7)
-    assert text.splitlines()[2:] == [
-        "| Wo [b]ist[/b] es? | Where is it? | Where's it? |",
-        rf"| a\|b | {'x' * 200} | c |",
-    ]
+    assert kept.shown == [(7, tuple(examples))]
 
 
-def test_what_the_model_looks_at_is_drawn(events: Events, tmp_path: Path) -> None:
-    """Of the sentences of which it is known."""
-    seen = SeenSource(("the", "</s>"), ("das", "</s>"), np.eye(2, dtype=np.float32))
-    examples = [
-        ShownSentence("das", "the", "the", (seen,)),
-        ShownSentence("", "", ""),
-        ShownSentence("b", "b", "b", (seen,)),
-    ]
-    with TerminalReporter(400, tmp_path, console()[0]) as reporter:
-        reporter.validation(TrainingProgress(update=7), {"loss": 2.25}, examples)
-    assert events.images == [(f"valid/attention/{number}", (3,), 7, "HWC") for number in (1, 3)]
-
-
-def test_pictures_are_in_the_event_files(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    seen = SeenSource(("the", "</s>"), ("das", "</s>"), np.eye(2, dtype=np.float32))
-    with TerminalReporter(400, tmp_path, console()[0]) as reporter:
-        for update in (7, 14):
-            reporter.validation(
-                TrainingProgress(update=update), {"loss": 1.0}, [ShownSentence("das", "the", "", (seen,))]
-            )
-    found = EventAccumulator(str(tmp_path / "events"))
-    found.Reload()
-    images = found.Images("valid/attention/1")
-    height, width, _ = picture([seen]).shape
-    assert [(one.step, one.height, one.width) for one in images] == [(7, height, width), (14, height, width)]
-
-
-def test_a_perplexity_beyond_numbers_is_infinite(events: Events, tmp_path: Path) -> None:
+def test_a_perplexity_beyond_numbers_is_infinite(kept: Kept, tmp_path: Path) -> None:
     shown, stream = console()
-    with TerminalReporter(100, tmp_path, shown) as reporter:
+    with TerminalReporter(100, tmp_path, shown, kept) as reporter:
         reporter.validation(TrainingProgress(update=7), {"loss": 1e6})
     assert "perplexity inf" in stream.getvalue()
 
 
-def test_a_clock_that_stands_still_is_no_fault(events: Events, tmp_path: Path) -> None:
-    with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+def test_a_clock_that_stands_still_is_no_fault(kept: Kept, tmp_path: Path) -> None:
+    with TerminalReporter(100, tmp_path, console()[0], kept) as reporter:
         for update in (1, 2):
             reporter.update(TrainingProgress(update=update, seconds=10.0), VALUES)
 
@@ -156,9 +110,9 @@ def test_a_stopwatch_leaves_out_what_is_paused(monkeypatch: pytest.MonkeyPatch) 
     assert watch.seconds == 9.0
 
 
-def test_a_bar_in_a_terminal(events: Events, tmp_path: Path) -> None:
+def test_a_bar_in_a_terminal(kept: Kept, tmp_path: Path) -> None:
     shown, stream = console(terminal=True)
-    with TerminalReporter(100, tmp_path, shown) as reporter:
+    with TerminalReporter(100, tmp_path, shown, kept) as reporter:
         reporter.moved(TrainingProgress(update=17))
         reporter.update(TrainingProgress(update=40), VALUES)
         reporter.validation(TrainingProgress(update=40), {"loss": 2.25})
@@ -169,27 +123,20 @@ def test_a_bar_in_a_terminal(events: Events, tmp_path: Path) -> None:
     assert "update 40  epoch" not in text
 
 
-def test_events_are_closed_when_training_fails(events: Events, tmp_path: Path) -> None:
+def test_events_are_closed_when_training_fails(kept: Kept, tmp_path: Path) -> None:
     def fail() -> None:
-        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+        with TerminalReporter(100, tmp_path, console()[0], kept) as reporter:
             reporter.update(TrainingProgress(update=1), VALUES)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    assert events.closed
+    assert kept.closed
 
 
-def test_event_files_are_written(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    with TerminalReporter(100, tmp_path, console()[0]) as reporter:
-        reporter.update(TrainingProgress(update=1), VALUES)
-    assert [path.name.split(".")[2] for path in (tmp_path / "events").iterdir()] == ["tfevents"]
-
-
-def test_metrics_are_lines_of_json_and_a_resumed_run_has_each_update_once(events: Events, tmp_path: Path) -> None:
+def test_metrics_are_lines_of_json_and_a_resumed_run_has_each_update_once(kept: Kept, tmp_path: Path) -> None:
     def report(*updates: int) -> None:
-        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
+        with TerminalReporter(100, tmp_path, console()[0], kept) as reporter:
             for update in updates:
                 reporter.update(TrainingProgress(update, target_tokens=10 * update, seconds=0.55), VALUES)
             reporter.validation(TrainingProgress(updates[-1]), {"loss": 2.25, "chrf/news": 40.0})
@@ -213,32 +160,3 @@ def test_what_reports_nothing_leaves_nothing(tmp_path: Path) -> None:
     with TerminalReporter(100, tmp_path / "run", console()[0]):
         pass
     assert not list(tmp_path.iterdir())
-
-
-def test_without_tensorboard_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **named: Any) -> Any:
-        if name == "torch.utils.tensorboard":
-            raise ImportError(name)
-        return real(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    shown, stream = console()
-    with TerminalReporter(100, tmp_path, shown) as reporter:
-        reporter.update(TrainingProgress(update=1), VALUES)
-    assert stream.getvalue().startswith("tensorboard is not installed: no event files are written\nupdate 1  epoch 0")
-
-
-def test_events_of_updates_that_are_made_once_more_are_shown_once(tmp_path: Path) -> None:
-    """After a crash at update 17, of a run that goes on from the checkpoint of update 10."""
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    for updates in ((5, 10, 15), (15, 20)):
-        with TerminalReporter(100, tmp_path, console()[0]) as reporter:
-            for update in updates:
-                reporter.update(TrainingProgress(update=update), VALUES)
-    events = EventAccumulator(str(tmp_path / "events"))
-    events.Reload()
-    assert [event.step for event in events.Scalars("train/loss")] == [5, 10, 15, 20]

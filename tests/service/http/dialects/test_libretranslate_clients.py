@@ -1,8 +1,6 @@
-"""LibreTranslate's clients against a server that listens: its own Python client, and what Weblate and Mastodon send."""
+"""LibreTranslate's clients against a server that listens: its own Python client, and what Weblate sends."""
 
 from __future__ import annotations
-
-import json
 
 import httpx
 import pytest
@@ -69,31 +67,6 @@ def test_a_form_over_the_limit_of_characters(server: Live) -> None:
         files={"q": (None, "a " * 15_000), "source": (None, "de"), "target": (None, "en")},
     )
     assert multipart.status_code == 400
-
-
-def mastodon(url: str, texts: list[str], source: str | None, key: str | None) -> httpx.Response:
-    """Mastodon's request: JSON with all texts of a post as HTML, and a key that is null where none is set."""
-    body = {"q": texts, "source": source or "auto", "target": "en", "format": "html", "api_key": key}
-    return httpx.post(f"{url}/translate", content=json.dumps(body), headers={"Content-Type": "application/json"})
-
-
-POST = [
-    '<p>guten morgen <span class="h-card" translate="no"><a href="https://example.org/@ada" class="u-url mention">@'
-    "<span>ada</span></a></span>, das <strong>haus</strong> ist gross<br>und alt</p><p>wie geht es dir?</p>",
-    "Das ist ein altes Haus.",
-]
-
-
-@pytest.mark.parametrize("source", ["de", None])
-def test_mastodon(server: Live, source: str | None) -> None:
-    reply = mastodon(server.url, POST, source, None)
-    assert reply.status_code == 200, reply.text
-    found = reply.json()
-    assert found["translatedText"] == POST
-    if source is None:
-        assert [one["language"] for one in found["detectedLanguage"]] == ["de", "de"]
-        assert all(0 <= one["confidence"] <= 100 for one in found["detectedLanguage"])
-    assert set(found) == {"translatedText"} | ({"detectedLanguage"} if source is None else set())
 
 
 def test_only_what_was_asked_for(server: Live) -> None:

@@ -1,0 +1,1 @@
+"""The settings that a server has, as a command shows them."""

@@ -1,0 +1,1 @@
+"""The choice among a model's hypotheses, with a model of the other direction."""

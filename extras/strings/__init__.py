@@ -1,0 +1,1 @@
+"""Strings of programs: accelerators of labels, escaped apostrophes, lines of code."""

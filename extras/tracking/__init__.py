@@ -1,0 +1,1 @@
+"""Places for a training's progress: TensorBoard, and trackers of other packages."""

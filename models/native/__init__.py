@@ -1,6 +1,0 @@
-"""Operators of our own for ONNX Runtime, in C++: attention over what a row sees, the end of a step, 8-bit rows.
-
-``src`` holds them, :mod:`models.native.building` compiles them where a compiler is, :mod:`models.native.library` finds
-what was compiled, and :mod:`service.runtimes.fusing` writes them into a graph as it is opened. Without them the same
-graph runs as it is.
-"""
