@@ -103,8 +103,9 @@ class Placing:
         taken = [self.spans[other.order] for other in self.kept]
         pattern = re.escape(text)
         if text.isdigit():  # of "10" and its exponent both texts have "106"
-            behind_digit = self.source[max(0, node.start - 1) : node.start].isdigit()
-            pattern = ("" if behind_digit else r"(?<!\d)") + rf"{pattern}(?!\d)"
+            digit_before = self.source[max(0, node.start - 1) : node.start].isdigit()
+            digit_behind = self.source[node.end : node.end + 1].isdigit()
+            pattern = ("" if digit_before else r"(?<!\d)") + pattern + ("" if digit_behind else r"(?!\d)")
         places = (Span(match.start(), match.end()) for match in re.finditer(pattern, self.target))
         free = [
             one

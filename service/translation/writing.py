@@ -11,6 +11,7 @@ from tandem.models.search import Hypothesis
 from tandem.service.bundles.catalog import Route
 from tandem.service.text.html import HtmlDocument
 from tandem.service.text.masking import Hidden
+from tandem.service.text.projection import WordPairs, pairs_of_parts, parted
 from tandem.service.text.spans import Span
 from tandem.service.translation.alignment import Alignment, align_sources
 from tandem.service.translation.candidates import Candidate
@@ -216,7 +217,10 @@ def _word_pairs(
     """Which words of a block's text belong to which of its translation."""
     for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
         hypothesis = unit.candidates[min(rank, len(unit.candidates) - 1)].hypothesis
+        found: WordPairs
         if hypothesis is None or hypothesis.attention is None:
-            continue
-        (found,) = unit.align(plan, text[start:end], hypothesis)
-        yield from ((read.moved(piece.start), written.moved(start)) for read, written in found.words)
+            found = pairs_of_parts(unit.masked, text[start:end]) if unit.masked.source == piece.text else ()
+        else:
+            found = unit.align(plan, text[start:end], hypothesis)[0].words
+        pairs = parted(found, piece.text, text[start:end])
+        yield from ((read.moved(piece.start), written.moved(start)) for read, written in pairs)

@@ -52,6 +52,11 @@ def translated(text: str) -> list[str]:
         ("I", ["I"]),
         ("a", ["a"]),
         ("A | B | Summe", ["Summe"]),
+        ("Hund/Katze", ["Hund", "Katze"]),
+        ("männlich/weiblich/divers:", ["männlich", "weiblich", "divers:"]),
+        ("TCP/IP", ["TCP/IP"]),
+        ("km/h und Ja/Nein", ["km/h und Ja/Nein"]),
+        ("<<< Zurück", ["Zurück"]),
     ],
 )
 def test_what_is_layout_and_what_is_text(text: str, sentences: list[str]) -> None:
@@ -86,10 +91,34 @@ def test_a_translation_ends_as_its_source_does(source: str, written: str, langua
 
 
 @pytest.mark.parametrize(
+    ("markup", "texts"),
+    [
+        ("<nav><a>Start</a> <a>Über uns</a></nav>", ["Start", "Über uns"]),
+        ("<button>Ja</button><button>nein</button>", ["Ja", "nein"]),
+        ("<label>Vorname <input></label><label>Name <input></label>", ["Vorname", "Name"]),
+        ("<span><b>Sichern</b></span><span>Ende</span>", ["Sichern", "Ende"]),
+        ("<b>Summe</b><i>12 €</i>", ["Summe", "12 €"]),
+        ("<b>Guten</b> <i>Morgen</i>", ["Guten Morgen"]),
+        ("<b>Haus</b><b>boot</b>", ["Haus boot"]),
+        ("<a>Hund</a>, <a>Katze</a>", ["Hund, Katze"]),
+    ],
+)
+def test_links_in_a_row_are_texts_of_their_own(markup: str, texts: list[str]) -> None:
+    assert [block.text for block in HtmlDocument.parse(markup).blocks] == texts
+
+
+@pytest.mark.parametrize(
     ("source", "translation", "pairs", "markup"),
     [
         ("Etwa 10<sup>6</sup> Zellen", "Some 106 cells", (), "Some 10<sup>6</sup> cells"),
-        ("<a>Haus</a><a>Hund</a>", "House dog", (((0, 4), (0, 5)), ((5, 9), (6, 9))), "<a>House</a><a>dog</a>"),
+        (
+            "<a>Haus</a><a>Hund</a> ist",
+            "House dog is",
+            (((0, 4), (0, 5)), ((5, 9), (6, 9)), ((10, 13), (10, 12))),
+            "<a>House</a><a>dog</a> is",
+        ),
+        ("Der Hund<sup>1</sup> bellt", "The dog barks", (((4, 8), (4, 7)),), "The dog<sup>1</sup> barks"),
+        ("SO<sub>4</sub><sup>2−</sup> ist", "SO42− is", (), "SO<sub>4</sub><sup>2−</sup> is"),
         ("<b>H</b><i>aus</i>", "House", (), "<b>House</b><i></i>"),
         (
             "Das <b>Eins</b><b>Zwei</b> ist",
