@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 
 from tandem.models.text import as_read
 from tandem.service.text.placing import Node, Pairs, Placing, Role, flat
@@ -15,6 +15,7 @@ WHITE_SPACE = " \t\n\f\r"
 """What HTML counts as white space: a run of it is shown as one space."""
 _RUNS = re.compile(f"[{WHITE_SPACE}]+")
 _SCRIPTS = re.compile("<su(?:b|p)(?:erscript|script)?\\b", re.IGNORECASE)
+_TEMPLATE = re.compile("&lt;%.*?%&gt;")
 _NOTE = re.compile(r"[^\W\d_A-Z]{3,}\Z")  # a word that no number belongs to: neither "km" nor "CO"
 _SCRIPTED = 3  # letters of an index or ordinal that belong to what stands before
 _WITHIN_WORDS = ("<wbr", "<!", "<?", "<span", "<a")  # what may stand within a word without parting it
@@ -277,6 +278,8 @@ class _Writing:
         if self.block.plain:
             return text
         escaped = escape(text, quote=False)
+        if "<%" in self.block.text:  # of a template; no element begins so
+            escaped = _TEMPLATE.sub(lambda match: unescape(match[0]), escaped)
         if self.block.xml:
             return escaped
         first, *others = escaped.replace("\xa0", "&nbsp;").split("\n")
