@@ -25,6 +25,7 @@ Pairs = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 _UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
 _MOST_PLACES = 100  # of one text, that are looked at
 _LINK = re.compile(r"<a\s|<\d", re.IGNORECASE)
+_CLOSING, _OPENING = frozenset(".,;:!?)]"), frozenset("([")
 _LONG_ENOUGH = 4  # letters of a name that stands in both texts; shorter words of two languages may look alike
 
 
@@ -177,7 +178,8 @@ class Placing:
         elements = [node for node in nodes if node.role is Role.ELEMENT]
         for node in elements:
             own = Span(node.start, node.end)
-            found = units if own == words and self._all_free(units) else self._stretch(own, units)
+            whole = own == words and self._all_free(units)
+            found = units if whole else self._without_marks(own, self._stretch(own, units))
             if found[0] == found[1] and _LINK.match(node.opening):
                 found = self._nearest(own, units)
             if found[0] == found[1]:
@@ -191,6 +193,15 @@ class Placing:
                 touches = before is not None and before.role is Role.ELEMENT and before.end == node.start
                 offset = self.spans[before.order].end if before and touches else self._offset(node, words, units)
                 self.spans[node.order] = Span(offset, offset)
+
+    def _without_marks(self, own: Span, units: tuple[int, int]) -> tuple[int, int]:
+        """Units without the punctuation marks at their ends that the element has nowhere: one token may be two."""
+        (first, end), text = units, self.source[slice(*own)]
+        while end - first > 1 and (mark := self.target[slice(*self._units[end - 1])]) in _CLOSING and mark not in text:
+            end -= 1
+        while end - first > 1 and (mark := self.target[slice(*self._units[first])]) in _OPENING and mark not in text:
+            first += 1
+        return first, end
 
     def _all_free(self, units: tuple[int, int]) -> bool:
         return all(self._free[units[0] : units[1]])

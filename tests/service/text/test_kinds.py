@@ -128,6 +128,12 @@ def test_links_in_a_row_are_texts_of_their_own(markup: str, texts: list[str]) ->
             (((0, 4), (0, 5)), ((5, 9), (6, 9)), ((10, 13), (10, 12))),
             "<a>House</a><a>dog</a> is",
         ),
+        (
+            "Haus (inkl. <i>Hof</i>)",
+            "House (incl. yard)",
+            (((0, 4), (0, 5)), ((12, 15), (13, 18)), ((15, 16), (13, 18))),
+            "House (incl. <i>yard</i>)",
+        ),
         ("Der Hund<sup>1</sup> bellt", "The dog barks", (((4, 8), (4, 7)),), "The dog<sup>1</sup> barks"),
         ("<b>x</b> <%= a < b %> & alt", "x <%= a < b %> & old", (), "<b>x</b> <%= a < b %> &amp; old"),
         ("SO<sub>4</sub><sup>2−</sup> ist", "SO42− is", (), "SO<sub>4</sub><sup>2−</sup> is"),
