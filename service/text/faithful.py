@@ -59,6 +59,7 @@ _DOTTED = re.compile(r"(?<![\w.])(?:[^\W\d_]{1,2}\.){2,}")
 _POINTED = re.compile(r"(?<![\w.,:])\d{1,3}(?:,\d{3})*\.\d{1,2}(?![\d,:]|\.\d)")
 # Letters that are no words and no units, as in "Plan B".
 _OF_CODE = frozenset("$\\@#/<")
+_JOINING = re.compile(r"(?<=\w )(?:&amp;|[&+=×→])(?= \w)")
 _ALNUM = re.compile(r"[^\W_]")
 _LETTER = re.compile(r"(?<![\w.'’/·*:)-])(?<!\d )(?<!\w\()[B-HJ-NP-Zb-hj-np-xzßÄÖÜäöü](?![\w.'’/-])")
 _SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
@@ -97,7 +98,8 @@ def find_faults(
     checks: dict[Fault, bool] = {
         "characters": written.count(BROKEN) > wanted.count(BROKEN),
         "signs": bool(_lost_signs(wanted, written, rare) or _lost_letters(wanted, written))
-        or _has_strange_signs(wanted, written, sent),
+        or _has_strange_signs(wanted, written, sent)
+        or _has_moved(wanted, written),
         "numbers": bool(_lost_numbers(wanted, written, language)),
         "parts": any(wanted.count(part) != written.count(part) for part in {*kept} if len(part) > 1),
         "brackets": any(_is_torn(wanted, written, one) for one in _PAIRS) or _lacks_single(wanted, written),
@@ -283,6 +285,13 @@ def _lost_letters(wanted: str, written: str) -> set[str]:
     """Letters that stand alone in the source, and in the translation less often, be it in a compound ("X-Achse")."""
     alone = Counter(_LETTER.findall(wanted))
     return {one for one in alone if len(re.findall(rf"(?<!\w){one}(?!\w)", written)) < alone[one]}
+
+
+def _has_moved(wanted: str, written: str) -> bool:
+    """Whether a sign that joins two words of the source begins or ends the translation."""
+    signs = {match[0] for match in _JOINING.finditer(wanted)}
+    text = written.strip(" .!?…:")
+    return any(text.startswith(sign) or text.endswith(sign) for sign in signs)
 
 
 def _has_strange_signs(wanted: str, written: str, sent: str) -> bool:

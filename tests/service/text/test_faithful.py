@@ -70,6 +70,8 @@ def test_short_numbers_are_lost_where_no_word_says_them(source: str, written: st
         ("Das Haus", "...", ["words"]),
         ("Das {name}", "{name}", ["words"]),
         ("12:30", "12.30", []),
+        ("Haus & Hof", "& house yard", ["signs"]),
+        ("Haus & Hof", "house & yard", []),
         ("Plan B und das ß", "plan B and it", ["signs"]),
         ("Die X-Taste, 5 m, um 10 h", "The key, 5 meters", []),
         ("Taste X drücken", "X-key", []),
