@@ -57,10 +57,10 @@ _SINGLE = re.compile(r"(?<![\w'‘’‚])(?P<begin>['‘‚])(?=\w)|(?<=[\w.,!?
 _RANGE = re.compile(r"(?<!\w)(\d{1,9})–(\d{1,9})(?!\w)")
 _DOTTED = re.compile(r"(?<![\w.])(?:[^\W\d_]{1,2}\.){2,}")
 _POINTED = re.compile(r"(?<![\w.,:])\d{1,3}(?:,\d{3})*\.\d{1,2}(?![\d,:]|\.\d)")
-# Letters that are no words and no units, as in "Plan B".
 _OF_CODE = frozenset("$\\@#/<")
 _JOINING = re.compile(r"(?<=\w )(?:&amp;|[&+=×→])(?= \w)")
 _ALNUM = re.compile(r"[^\W_]")
+# Letters that are no words and no units, as in "Plan B".
 _LETTER = re.compile(r"(?<![\w.'’/·*:)-])(?<!\d )(?<!\w\()[B-HJ-NP-Zb-hj-np-xzßÄÖÜäöü](?![\w.'’/-])")
 _SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
 _END = re.compile(r"[.!?…:;,。！？：；，]*\Z")
@@ -290,8 +290,9 @@ def _lost_letters(wanted: str, written: str) -> set[str]:
 def _has_moved(wanted: str, written: str) -> bool:
     """Whether a sign that joins two words of the source begins or ends the translation."""
     signs = {match[0] for match in _JOINING.finditer(wanted)}
-    text = written.strip(" .!?…:")
-    return any(text.startswith(sign) or text.endswith(sign) for sign in signs)
+    read, text = (one.strip(" .!?…:") for one in (wanted, written))
+    begins, ends = ({sign for sign in signs if text.startswith(sign)}, {sign for sign in signs if text.endswith(sign)})
+    return any(not read.startswith(sign) for sign in begins) or any(not read.endswith(sign) for sign in ends)
 
 
 def _has_strange_signs(wanted: str, written: str, sent: str) -> bool:

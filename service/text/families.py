@@ -99,7 +99,7 @@ COPIED: Mapping[str, CopiedForm] = {
         r"(?:[xX]-[\w.+-]{1,60}|[a-z]{1,40}[.+-][\w.+-]{1,60}|html|plain|css|csv|xml|json|pdf|zip|png|jpe?g|gif|webp|mpeg|mp4"
         r"|markdown|javascript)(?![\w/])"
     ),
-    "Irish name": CopiedForm(r"(?<![\w'’])O['’][A-Z][a-z]{2,20}(?!\w)", read_first=True),
+    "name with an apostrophe": CopiedForm(r"(?<![\w'’])O['’][A-Z][a-z]{2,20}(?!\w)", read_first=True),
     "hashtag": CopiedForm(r"(?<![\w\#&/])\#\w[\w-]{0,100}+"),
     "address in angle brackets": CopiedForm(r"<[\w.+%-]{1,64}@[\w.-]{1,200}>"),
     # Names of a program's parts, and of files: Body(), countryCode, max_filesize, TreeScope.Subtree, app.config. What

@@ -278,7 +278,7 @@ class _Writing:
         if self.block.plain:
             return text
         escaped = escape(text, quote=False)
-        if "<%" in self.block.text:  # of a template; no element begins so
+        if "<%" in self.block.raw:  # of a template; no element begins so
             escaped = _TEMPLATE.sub(lambda match: unescape(match[0]), escaped)
         if self.block.xml:
             return escaped

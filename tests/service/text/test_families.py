@@ -42,7 +42,7 @@ FOUND = {
     "regular expression": r"‹\d{3}-\w+› ‹^\s*$›, ‹[a-z]+\.txt›. \*so\* \n C:\neu",
     "call": "‹t('key')› ‹_(\"so\")› und ‹print(\"x\", y)›, Hund(e) f(x) so (\"nie\")",
     "media type": "‹text/html› ‹application/vnd.ms-excel› ‹image/png›, Text/Bild text/so audio/video",
-    "Irish name": "‹O'Reilly›'s und ‹O’Brien›, um 5 o'clock, l'Oréal, d'Or",
+    "name with an apostrophe": "‹O'Reilly›'s und ‹O’Brien›, um 5 o'clock, l'Oréal, d'Or",
     "hashtag": "‹#Wochenende› ‹#a-b›, ‹#5› C#",
     "address in angle brackets": "Max ‹<info@example.org>› 5 < 6",
     "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹main.c› ‹Body()› ‹a->b› ‹std::sort()› z.B. so",

@@ -135,6 +135,7 @@ def test_links_in_a_row_are_texts_of_their_own(markup: str, texts: list[str]) ->
             "House (incl. <i>yard</i>)",
         ),
         ("Der Hund<sup>1</sup> bellt", "The dog barks", (((4, 8), (4, 7)),), "The dog<sup>1</sup> barks"),
+        ("<b>x</b> &lt;%= a %&gt; alt", "x <%= a %> old", (), "<b>x</b> &lt;%= a %&gt; old"),
         ("<b>x</b> <%= a < b %> & alt", "x <%= a < b %> & old", (), "<b>x</b> <%= a < b %> &amp; old"),
         ("SO<sub>4</sub><sup>2−</sup> ist", "SO42− is", (), "SO<sub>4</sub><sup>2−</sup> is"),
         ("<b>H</b><i>aus</i>", "House", (), "<b>House</b><i></i>"),
