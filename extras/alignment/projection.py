@@ -7,16 +7,15 @@ before it. Models without placeholders are translated with so: their sentences s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from tandem.service.bundles.aligning import WordPairs
 from tandem.service.text.masking import Hidden, Masked
-from tandem.service.text.placeholders import found_parts, places_of_parts
+from tandem.service.text.placeholders import NAMES, found_parts, places_of_parts
 from tandem.service.text.protect import literals
 from tandem.service.text.spans import Span
-
-_NAMES = range(0xF0000, 0xFFFFE)  # of private use: stand for parts until their surroundings are known
 
 
 def project(masked: Masked, written: str, pairs: WordPairs, onward: bool = False) -> Masked:
@@ -34,11 +33,35 @@ def project(masked: Masked, written: str, pairs: WordPairs, onward: bool = False
         for number, (part, span) in enumerate(zip(hidden, spans, strict=True)):
             if part.read_first:
                 hidden[number] = Hidden.kept(written[slice(*span)])
-    names = [*islice((chr(code) for code in _NAMES if chr(code) not in written), len(hidden))]
+    names = [*islice((chr(code) for code in NAMES if chr(code) not in written), len(hidden))]
     named = _named(written, masked, spans, names)
     text, places = places_of_parts(named, Masked(masked.text, tuple(hidden), masked.mark), names)
     found = ((place, _as_written(masked.hidden[number], text[slice(*place)])) for number, place in places)
     return Masked(text).hide(sorted(found, key=lambda one: one[0]))
+
+
+def pairs_of_parts(masked: Masked, written: str) -> WordPairs:
+    """The hidden parts of a source, and what stands for them in a translation that has them in its order."""
+    pairs, done = [], 0
+    for read, part in zip(_places(masked) if masked.hidden else (), masked.hidden, strict=True):
+        if match := re.compile(re.escape(part.target), re.IGNORECASE).search(written, done):
+            pairs.append((read, Span(*match.span())))
+            done = match.end()
+    return pairs
+
+
+def parted(pairs: WordPairs, source: str, written: str) -> Iterator[tuple[Span, Span]]:
+    """Pairs, those of dates and times by their parts: "am" and "on", "Montag," and "Monday,", and the rest."""
+    for read, to in pairs:
+        for beginning in _BEGINNINGS:
+            ours, theirs = beginning.match(source, *read), beginning.match(written, *to)
+            if ours and theirs:
+                yield Span(*ours.span(1)), Span(*theirs.span(1))
+                read, to = Span(ours.end(), read.end), Span(theirs.end(), to.end)
+        yield read, to
+
+
+_BEGINNINGS = (re.compile(r"([^\W\d_]+) (?=\D*\d)"), re.compile(r"([^\W\d_]+), (?=\D*\d)"))
 
 
 def _as_written(part: Hidden, text: str) -> Hidden:

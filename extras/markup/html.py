@@ -27,6 +27,7 @@ _MOST_KEPT_TEXT = 200  # characters; longer listings are no part of a sentence
 MOST_INLINE = 200
 """Elements of one block that are moved about; what has more stays where it is."""
 
+_OF_ROWS = frozenset(("a", "button", "label"))
 READINGS = frozenset(("rp", "rt"))
 """Elements of ``ruby`` that say how a text is read. Of its translation they would be wrong."""
 
@@ -222,6 +223,10 @@ class _Divider:
                 is_text = self.tokens[piece[0]].kind is Kind.TEXT
                 yield from self._block([piece], kept) if is_text else (self._raw([piece]),)
             return
+        if elements := self._row(run):
+            for is_element, pieces in elements:
+                yield from self._block(pieces, kept) if is_element else (self._raw(pieces),)
+            return
         builder = BlockBuilder(self.options.xml)
         for first, last in run:
             self._add(builder, first, last, kept)
@@ -234,6 +239,28 @@ class _Divider:
         yield from ([raw[:start]] if start else [])
         yield builder.block(inner)
         yield from ([raw[start + len(inner) :]] if start + len(inner) < len(raw) else [])
+
+    def _row(self, run: list[tuple[int, int]]) -> list[tuple[bool, list[tuple[int, int]]]]:
+        """The elements of a run that is nothing but links or buttons side by side, or labels without a space between
+        them, and what stands between those: each is a text of its own. Empty where it is something else."""
+        found: list[tuple[bool, list[tuple[int, int]]]] = []
+        end, links, labels = -1, True, True
+        for first, last in run if not self.options.xml else ():
+            token = self.tokens[first]
+            if first <= end:
+                found[-1][1].append((first, last))
+            elif token.kind is Kind.START and self.partner[first] > last:
+                end = self.partner[first]
+                found.append((True, [(first, last)]))
+                links &= token.name in _OF_ROWS
+                text = "".join(one.text for one in self.tokens[first:end]).strip()
+                labels &= text[:1].isupper() or text[:1].isdigit()
+            elif token.kind is Kind.TEXT and not token.text.strip():
+                found.append((False, [(first, last)]))
+                labels = False
+            else:
+                return []
+        return found if sum(element for element, _ in found) > 1 and (links or labels) else []
 
     def _add(self, builder: BlockBuilder, first: int, last: int, kept: dict[int, int]) -> None:
         token = self.tokens[first]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 
 from tandem.extras.markup.placing import Node, Placing, Role, flat
 from tandem.models.text import as_read
@@ -16,6 +16,8 @@ WHITE_SPACE = " \t\n\f\r"
 """What HTML counts as white space: a run of it is shown as one space."""
 _RUNS = re.compile(f"[{WHITE_SPACE}]+")
 _SCRIPTS = re.compile("<su(?:b|p)(?:erscript|script)?\\b", re.IGNORECASE)
+_TEMPLATE = re.compile("&lt;%.*?%&gt;")
+_NOTE = re.compile(r"[^\W\d_A-Z]{3,}\Z")  # a word that no number belongs to: neither "km" nor "CO"
 _SCRIPTED = 3  # letters of an index or ordinal that belong to what stands before
 _WITHIN_WORDS = ("<wbr", "<!", "<?", "<span", "<a")  # what may stand within a word without parting it
 
@@ -134,7 +136,12 @@ class BlockBuilder:
             inner = child.opening if child.role is Role.KEPT else f"{child.opening}{inner}{child.closing}"
             if child.children:
                 return None
-        return node._replace(role=Role.KEPT, opening=node.opening + inner + node.closing, closing="", children=())
+        kept = node._replace(role=Role.KEPT, opening=node.opening + inner + node.closing, closing="", children=())
+        before = "".join(self._parts)[: node.start]
+        if not scripted or any(map(str.isalpha, text)) or not _NOTE.search(before):
+            return kept
+        self._parts, self._length, self._last = [before], node.start, before[-1]  # it is no part of the word
+        return kept._replace(role=Role.POINT, end=node.start)
 
     def keep(self, raw: str, text: str) -> None:
         """What comes back as it was written, and its text: empty for what has none to be read."""
@@ -272,6 +279,8 @@ class _Writing:
         if self.block.plain:
             return text
         escaped = escape(text, quote=False)
+        if "<%" in self.block.raw:  # of a template; no element begins so
+            escaped = _TEMPLATE.sub(lambda match: unescape(match[0]), escaped)
         if self.block.xml:
             return escaped
         first, *others = escaped.replace("\xa0", "&nbsp;").split("\n")

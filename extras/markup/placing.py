@@ -23,6 +23,7 @@ from tandem.service.text.spans import WORD, Span, trim
 _UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
 _MOST_PLACES = 100  # of one text, that are looked at
 _LINK = re.compile(r"<a\s|<\d", re.IGNORECASE)
+_CLOSING, _OPENING = frozenset(".,;:!?)]"), frozenset("([")
 _LONG_ENOUGH = 4  # letters of a name that stands in both texts; shorter words of two languages may look alike
 
 
@@ -101,8 +102,9 @@ class Placing:
         taken = [self.spans[other.order] for other in self.kept]
         pattern = re.escape(text)
         if text.isdigit():  # of "10" and its exponent both texts have "106"
-            behind_digit = self.source[max(0, node.start - 1) : node.start].isdigit()
-            pattern = ("" if behind_digit else r"(?<!\d)") + rf"{pattern}(?!\d)"
+            digit_before = self.source[max(0, node.start - 1) : node.start].isdigit()
+            digit_behind = self.source[node.end : node.end + 1].isdigit()
+            pattern = ("" if digit_before else r"(?<!\d)") + pattern + ("" if digit_behind else r"(?!\d)")
         places = (Span(match.start(), match.end()) for match in re.finditer(pattern, self.target))
         free = [
             one
@@ -174,7 +176,8 @@ class Placing:
         elements = [node for node in nodes if node.role is Role.ELEMENT]
         for node in elements:
             own = Span(node.start, node.end)
-            found = units if own == words and self._all_free(units) else self._stretch(own, units)
+            whole = own == words and self._all_free(units)
+            found = units if whole else self._without_marks(own, self._stretch(own, units))
             if found[0] == found[1] and _LINK.match(node.opening):
                 found = self._nearest(own, units)
             if found[0] == found[1]:
@@ -188,6 +191,15 @@ class Placing:
                 touches = before is not None and before.role is Role.ELEMENT and before.end == node.start
                 offset = self.spans[before.order].end if before and touches else self._offset(node, words, units)
                 self.spans[node.order] = Span(offset, offset)
+
+    def _without_marks(self, own: Span, units: tuple[int, int]) -> tuple[int, int]:
+        """Units without the punctuation marks at their ends that the element has nowhere: one token may be two."""
+        (first, end), text = units, self.source[slice(*own)]
+        while end - first > 1 and (mark := self.target[slice(*self._units[end - 1])]) in _CLOSING and mark not in text:
+            end -= 1
+        while end - first > 1 and (mark := self.target[slice(*self._units[first])]) in _OPENING and mark not in text:
+            first += 1
+        return first, end
 
     def _all_free(self, units: tuple[int, int]) -> bool:
         return all(self._free[units[0] : units[1]])

@@ -63,7 +63,7 @@ _CODE = re.compile(
   | (?:(?:export|public|private|protected|static|final|abstract|default)\s+)*
     (?:class|interface|enum|struct|namespace)\s+\w+(?:\s*[(<:].*|\s+(?:extends|implements)\s.*|\s*)[{{:]
   | (?:public|private|protected|static|final|abstract|override|virtual|async)\s+.*\w\(.*\)\s*(?:throws\s.*)?[{{;].*
-  | (?:const|let|var|auto|int|long|float|double|char|bool|boolean|string|String)(?:\[\])?\s+[*&]?
+  | (?:export\s+)?(?:const|let|var|auto|int|long|float|double|char|bool|boolean|string|String)(?:\[\])?\s+[*&]?
     (?:\w+(?:,\s*\w+)*|[{{\[].*[}}\]])\s*(?::\s*[\w<>\[\]]+\s*)?=
     (?!=)\s*(?:.*;|\S+|["'`][^"'`]*["'`]|[\[({{].*)
   | (?:import|use|package|require|include)\s+\w+(?:(?:\.|::|\\|/)[\w*]+)+\s*; | using\s+[\w.]+;

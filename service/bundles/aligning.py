@@ -6,7 +6,7 @@ refused, and what is marked in a text goes where it stands in the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -63,12 +63,17 @@ class WordAligner:
             words without punctuation marks, and of each the places of the tokens that it is made of.
         project: given a source with what is hidden in it, which was read as it is, its translation, pairs of words of
             both, and whether it is translated once more: the translation with each hidden part at its place.
+        pairs_of_parts: given a source with what is hidden in it and its translation, which has that in the same order,
+            the pairs that are known without attention.
+        parted: given pairs of words, their source and translation, the same with dates and times by their parts.
     """
 
     align: AlignSources
     onward: Callable[[Alignment, Alignment], Alignment]
     written_words: Callable[[Vocabulary, Sequence[int], str], Sequence[tuple[Span, list[int]]]]
     project: Callable[[Masked, str, WordPairs, bool], Masked]
+    pairs_of_parts: Callable[[Masked, str], WordPairs]
+    parted: Callable[[WordPairs, str, str], Iterable[tuple[Span, Span]]]
 
 
 @cache

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Literal, TypeAlias
 
+from tandem.service.text.glossary import capitalised
 from tandem.service.text.layout import is_translatable
 from tandem.service.text.masking import Hidden, HiddenPlace, Masked, apart
 from tandem.service.text.spans import Span
@@ -50,10 +51,21 @@ _IN_WORDS = frozenset("%&€$£¥+°=")  # a sign in one language, a word in ano
 _BRACKETS = ("()", "[]", "{}")
 _QUOTES_OF_A_KIND = ('"', "“”„", "«»")
 _QUOTES = "".join(_QUOTES_OF_A_KIND)
+_SINGLE = re.compile(r"(?<![\w'‘’‚])(?P<begin>['‘‚])(?=\w)|(?<=[\w.,!?…])['’‘](?![\w'‘’‚])")
+# What the source writes otherwise than the model, and what is common to both: a range's dash, the last full stop of an
+# abbreviation ("U.S."), decimals behind a point, which English has.
 _RANGE = re.compile(r"(?<!\w)(\d{1,9})–(\d{1,9})(?!\w)")
+_DOTTED = re.compile(r"(?<![\w.])(?:[^\W\d_]{1,2}\.){2,}")
+_POINTED = re.compile(r"(?<![\w.,:])\d{1,3}(?:,\d{3})*\.\d{1,2}(?![\d,:]|\.\d)")
+_OF_CODE = frozenset("$\\@#/<")
+_JOINING = re.compile(r"(?<=\w )(?:&amp;|[&+=×→])(?= \w)")
+_ALNUM = re.compile(r"[^\W_]")
+# Letters that are no words and no units, as in "Plan B".
+_LETTER = re.compile(r"(?<![\w.'’/·*:)-])(?<!\d )(?<!\w\()[B-HJ-NP-Zb-hj-np-xzßÄÖÜäöü](?![\w.'’/-])")
 _SPELT = re.compile(r"\S*[^\x00-\x7f\s]\S*")
 _END = re.compile(r"[.!?…:;,。！？：；，]*\Z")
 _CLOSING = re.compile(r"(?<=[.!?…])[\"”“»)\]]\Z")
+_CLOSED = re.compile(r"[ \u00a0\u202f]?[\"”“»)\]]\s*\Z")
 _QUOTED_END = re.compile(r"([.,!?…]+)(?=[ \u00a0\u202f]?(?:[\"”“»›’](?!\w)|[«‹](?![ \u00a0\u202f]?\w)))")
 _SAME = str.maketrans("。！？：；，", ".!?:;,")
 _ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|usw|bzw|Mr|Mrs|Ms|Dr|Prof|M|Mme))\.\Z")
@@ -85,10 +97,12 @@ def find_faults(
     kept = [one.target for one in masked.hidden if one.source == one.target]
     checks: dict[Fault, bool] = {
         "characters": written.count(BROKEN) > wanted.count(BROKEN),
-        "signs": bool(_lost_signs(wanted, written, rare)) or _has_strange_signs(wanted, written, sent),
+        "signs": bool(_lost_signs(wanted, written, rare) or _lost_letters(wanted, written))
+        or _has_strange_signs(wanted, written, sent)
+        or _has_moved(wanted, written),
         "numbers": bool(_lost_numbers(wanted, written, language)),
         "parts": any(wanted.count(part) != written.count(part) for part in {*kept} if len(part) > 1),
-        "brackets": any(_is_torn(wanted, written, one) for one in _PAIRS),
+        "brackets": any(_is_torn(wanted, written, one) for one in _PAIRS) or _lacks_single(wanted, written),
         "words": is_translatable(masked.text) and not is_translatable(_without(written, kept)),
     }
     return tuple(fault for fault, found in checks.items() if found)
@@ -104,12 +118,16 @@ def to_hide(
         letters, signs = ("".join(sorted(one for one in lost if one.isalnum() is letter)) for letter in (True, False))
         found += _matches(rf"(?=\w*[{letters}])\w+", masked.text) if letters else ()
         found += _matches(rf"\d*[{re.escape(signs)}]+", masked.text) if signs else ()
+    if "signs" in faults and (letters := "".join(sorted(_lost_letters(wanted, written)))):
+        found += _matches(rf"(?<!\w)[{letters}](?!\w)", masked.text)
     if "numbers" in faults:
         lost_numbers = _lost_numbers(wanted, written, language)
         found += [Span(*match.span()) for match in _NUMBER.finditer(masked.text) if _digits(match[0]) in lost_numbers]
     if "brackets" in faults:
         torn = "".join(one for one in _PAIRS if _is_torn(wanted, written, one))
-        found += _matches(f"[{re.escape(torn)}]", masked.text)
+        found += _matches(f"[{re.escape(torn)}]", masked.text) if torn else ()
+        if _lacks_single(wanted, written):
+            found += _matches(_SINGLE.pattern, masked.text)
     if "characters" in faults:
         found += [
             Span(*match.span())
@@ -119,11 +137,32 @@ def to_hide(
     return apart((span, Hidden.kept(masked.text[slice(*span)], asked=False)) for span in found)
 
 
-def ranged_like(written: str, source: str) -> str:
-    """A translation whose ranges of numbers have the source's dash, where it has just those ("9–17 Uhr")."""
-    for match in _RANGE.finditer(source) if "–" in source else ():
-        hyphen = rf"(?<![\w-]){re.escape(match[1])}-{re.escape(match[2])}(?![\w-])"
-        written = re.sub(hyphen, match[0], written, count=1)
+def begun_like(written: str, masked: Masked) -> str:
+    """A translation with a capital where its source begins with one; not where it begins with what is kept."""
+    head = masked.text.split(masked.mark)[0] if masked.mark else masked.text
+    first, own = (next((match.start() for match in _ALNUM.finditer(text)), -1) for text in (head, written))
+    parts = ((written.find(part.target), len(part.target)) for part in masked.hidden)
+    if min(first, own) < 0 or not head[first].isupper() or any(0 <= at <= own < at + length for at, length in parts):
+        return written
+    if not _OF_CODE.isdisjoint(written[:own]):
+        return written
+    return written[:own] + capitalised(written[own:])
+
+
+def spelt_like(written: str, source: str, language: str = "") -> str:
+    """A translation whose ranges of numbers have the source's dash, where it has just those ("9–17 Uhr"), and whose
+    abbreviations their last full stop ("U.S."); in English numbers keep their point ("2.0")."""
+    ways = [
+        (match[0], rf"(?<![\w-]){re.escape(match[1])}-{re.escape(match[2])}(?![\w-])")
+        for match in (_RANGE.finditer(source) if "–" in source else ())
+    ]
+    if "." in source:
+        ways += [(match[0], rf"(?<![\w.]){re.escape(match[0][:-1])}(?![\w.])") for match in _DOTTED.finditer(source)]
+        numbers = _POINTED.finditer(source) if language == "en" else ()
+        ways += [(one[0], rf"(?<![\d.,]){re.sub('[.,]', f'[{_GROUPS}]', one[0])}(?![\d,])") for one in numbers]
+    for wanted, way in ways:
+        if written.count(wanted) < source.count(wanted):
+            written = re.sub(way, wanted, written, count=1)
     return written
 
 
@@ -131,10 +170,10 @@ def ended_like(written: str, source: str, language: str = "") -> str:
     """A translation with the final punctuation of its source: the model's where both say the same, or it ends an
     abbreviation. Closing marks behind that are left where they are; ``language``: of the translation."""
     written = _quoted_like(written, source, language)
-    behind_source, behind = _CLOSING.search(source.rstrip()), _CLOSING.search(written.rstrip())
-    if behind_source and behind:
-        inside = written.rstrip()[: behind.start()]
-        return ended_like(inside, source.rstrip()[: behind_source.start()], language) + behind[0]
+    if match := _CLOSING.search(source.rstrip()):
+        closed = _CLOSED.search(written)
+        inside, behind = (written[: closed.start()], closed[0]) if closed else (written, "")
+        return ended_like(inside, source[: match.start()], language) + behind
     wanted, found = _end(source), _end(written)
     if language == "fr" and wanted[:1] in ("!", "?") and found.translate(_SAME) == wanted and "\n" not in written:
         body = written.rstrip()[: -len(found)]
@@ -179,6 +218,18 @@ def _is_torn(wanted: str, written: str, pair: str) -> bool:
     if not _is_balanced(wanted, pair):
         return False
     return not _is_balanced(written, pair) or (pair in _BRACKETS and written.count(pair[0]) < wanted.count(pair[0]))
+
+
+def _lacks_single(wanted: str, written: str) -> bool:
+    """Whether a translation has one of two single quotation marks alone."""
+    (opened, closed), (begun, ended) = (_single_quotes(text) for text in (wanted, written))
+    return 0 < opened == closed and begun != ended
+
+
+def _single_quotes(text: str) -> tuple[int, int]:
+    """How many single quotation marks begin and end a quotation, as far as their places say so."""
+    marks = [*_SINGLE.finditer(text)]
+    return sum(match["begin"] is not None for match in marks), sum(match["begin"] is None for match in marks)
 
 
 def _is_balanced(text: str, pair: str) -> bool:
@@ -228,6 +279,20 @@ def _lost_signs(wanted: str, written: str, rare: Set[str]) -> set[str]:
     if len(quotes) % 2 and len(left) < len(quotes):  # one that is no quotation mark, such as that of 24"
         lost.update(quotes)
     return lost
+
+
+def _lost_letters(wanted: str, written: str) -> set[str]:
+    """Letters that stand alone in the source, and in the translation less often, be it in a compound ("X-Achse")."""
+    alone = Counter(_LETTER.findall(wanted))
+    return {one for one in alone if len(re.findall(rf"(?<!\w){one}(?!\w)", written)) < alone[one]}
+
+
+def _has_moved(wanted: str, written: str) -> bool:
+    """Whether a sign that joins two words of the source begins or ends the translation."""
+    signs = {match[0] for match in _JOINING.finditer(wanted)}
+    read, text = (one.strip(" .!?…:") for one in (wanted, written))
+    begins, ends = ({sign for sign in signs if text.startswith(sign)}, {sign for sign in signs if text.endswith(sign)})
+    return any(not read.startswith(sign) for sign in begins) or any(not read.endswith(sign) for sign in ends)
 
 
 def _has_strange_signs(wanted: str, written: str, sent: str) -> bool:

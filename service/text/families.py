@@ -41,6 +41,12 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "formula": CopiedForm(
         r"(?<![\w$])\$(?=[^$\n]{0,200}[\\^_={}])[^$\s](?:[^$\n]{0,198}[^$\s])?\$(?![\w$])"  # of TeX
     ),
+    # Of names only, of TeX; what others have in braces is text.
+    "command": CopiedForm(
+        r"\\(?:begin|end|label|(?:[cC]|page|eq|auto)?ref|cite\w*|url|input|include\w*|usepackage|documentclass)"
+        r"\*?(?:\[[^\[\]\n]{0,100}\])?\{[^{}\n]{0,200}\}|(?<![\w\\:])\\(?![nrt][A-Z])[A-Za-z]{3,30}(?![\w\\])"
+    ),
+    "linked message": CopiedForm(r"(?<![\w@])@(?:\.\w{1,30})?:(?:\(\w[\w.]{0,100}\)|\w[\w.]{0,100}(?<=\w))"),  # of Vue
     "variable": CopiedForm(r"(?<![\w$])\$(?:t\([^()\n]{1,100}\)|[A-Za-z_]\w{1,100}+)"),
     "template": CopiedForm(r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|<!--[^\n]{0,500}?-->"),
     "shortcode": CopiedForm(
@@ -82,6 +88,18 @@ COPIED: Mapping[str, CopiedForm] = {
     "mention": CopiedForm(r"(?<![\w@/.])@\w(?:[\w.-]{0,100}\w)?"),
     "ampersands": CopiedForm(r"(?<!&)&&(?!&)"),  # of labels: "Help && Support"
     "picture": CopiedForm(r"!\[[^\]\n]{0,200}\]\([^()\s]{1,500}\)"),  # of Markdown
+    # Expressions for computers, as far as they name classes of characters: \\d{3}-\\w+, ^\\s*$.
+    "regular expression": CopiedForm(
+        r"(?<!\S)[^\s\\]{0,100}\\(?:[.]|[dDwWsSbB+*?()\[\]^$|](?![A-Za-z]))"
+        r"\S{0,200}(?<![.,;:])"
+    ),
+    "call": CopiedForm(r"(?<![\w.$])[A-Za-z_$][\w.$]{0,100}\((?:'[^'\n]{0,100}'|\"[^\"\n]{0,100}\")[^()\n]{0,100}\)"),
+    "media type": CopiedForm(
+        r"(?<![\w/.-])(?:application|audio|font|image|message|multipart|text|video)/"
+        r"(?:[xX]-[\w.+-]{1,60}|[a-z]{1,40}[.+-][\w.+-]{1,60}|html|plain|css|csv|xml|json|pdf|zip|png|jpe?g|gif|webp|mpeg|mp4"
+        r"|markdown|javascript)(?![\w/])"
+    ),
+    "name with an apostrophe": CopiedForm(r"(?<![\w'’])O['’][A-Z][a-z]{2,20}(?!\w)", read_first=True),
     "hashtag": CopiedForm(r"(?<![\w\#&/])\#\w[\w-]{0,100}+"),
     "address in angle brackets": CopiedForm(r"<[\w.+%-]{1,64}@[\w.-]{1,200}>"),
     # Names of a program's parts, and of files: Body(), countryCode, max_filesize, TreeScope.Subtree, app.config. What
@@ -93,6 +111,7 @@ COPIED: Mapping[str, CopiedForm] = {
           | [^\W\d_][^\W_]*+(?:_++[^\W_]++)++(?:\.\w++)*+
           | (?=[A-Z]\w{0,100}?[a-z][A-Z])\w++(?:\.\w++)++
           | [^\W\d_]\w++(?:\.[a-z]\w++)++(?:\.\w++)*+
+          | [A-Za-z_]\w*+(?:(?:->|::)[A-Za-z_]\w*+)++(?:\(\))?
           | (?!Ph\.)[^\W\d_]{2}[\w-]*+\.[chdmr](?=[\s,;:!?)]|\.?\Z)
         )(?![\w@/\\-]|\.\w)"""
     ),
@@ -144,7 +163,15 @@ NUMBERS: Mapping[str, CopiedForm] = {
           | \d{3}-\d{3}-\d{4} | \d{3}-\d{4}
         )(?!\w|[.,:/-]\d)"""
     ),
-    "groups of four digits": CopiedForm(r"(?<![\w.,-])\d{4}(?:(?:[ ]\d{4}){2,5}|(?:-\d{4}){2,5})(?![\w-]|[.,]\d)"),
+    # Of cards, French companies, books.
+    "groups of digits": CopiedForm(
+        r"(?<![\w.,-])"
+        r"(?:\d{4}(?:(?:[ ]\d{4}){2,5}|(?:-\d{4}){2,5})|\d{3}(?:[ ]\d{3}){2}[ ]\d{5}|\d{1,7}(?:-\d{1,7}){3,8})"
+        r"(?![\w-]|[.,]\d)"
+    ),
+    "token": CopiedForm(
+        r"(?<![\w@./\\-])(?=[A-Za-z_-]{0,60}\d)(?=[a-z\d_-]{0,60}[A-Z])[\w-]{10,1000}(?:\.[\w-]{2,1000}){2}(?![\w.-])"
+    ),
     "version": CopiedForm(r"(?<![\w@./\\-])v?\d{1,6}(?:\.\d{1,6})+(?:-[A-Za-z][\w.]*|\+\w+)(?![\w@/\\])"),
     "hexadecimal number": CopiedForm(r"(?<![\w@./\\-])0[xX][0-9A-Fa-f]{1,64}(?!\w)"),
     "hash": CopiedForm(
@@ -168,7 +195,8 @@ NUMBERS: Mapping[str, CopiedForm] = {
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
     r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\d['′’]|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
-    r"|\w=[\"'\w]|\$[\w(]|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
+    r"|\w=[\"'\w]|\w\([\"']|->\w|::|O['’]|\d{3} \d{3}|\\\S|\$[\w(]"
+    r"|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 
 

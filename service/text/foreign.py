@@ -27,6 +27,7 @@ _MARKS = frozenset(".,:;!?()/'\"-‐‑–—’‘‚‛“”„‟«»‹›�
 _RARE_AT_HOME = frozenset("ëïÿ")  # of a few French words ("Noël", "maïs"), which other languages write without
 _WHOLE = re.compile(
     r"""[0-9\#*]\ufe0f?\u20e3                    # keycaps
+      | (?<!\S)[!-/:-@\[-`{-~]{2,}(?!\S)         # <-, :=
       | \[{1,2}[\w.-]+\]{1,2}
       | [^\W_]+(?:[&+@=_^~$%\\\#'’-]+[^\W_]+)+   # AT&T, x_y
       | [@\#$&~^=+%\\]+[^\W_]+

@@ -22,7 +22,7 @@ from tandem.service.text.spans import trim
 from tandem.service.text.splitting import Measure, split_long
 
 _BULLET = re.compile(
-    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|\(?\d{1,3}\)|\(?(?:[a-z]|[ivx]{2,5})\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?"
+    r"(?:[-*+•‣◦▪·–—→➔»›†‡¶|]|#{1,6}|>(?:\s*>)*|<{1,3}|[«»‹›]{2,3}|\(?\d{1,3}\)|\(?(?:[A-Za-z]|[ivx]{2,5}|[IVX]{2,5})\)|\[\d{1,3}\]|§{1,2}\s?\d{1,4}[a-z]?"
     r"|[IVX]{2,5}\.(?=\s+[A-ZÀ-Þ]))\s+"
 )
 # "3. Oktober" at a line's beginning is a date and no list, unless another line is numbered too.
@@ -62,6 +62,8 @@ _ENCLOSING = {
 }
 _ENCLOSING |= {'"': '"', "'": "'", "”": "”"}
 _LETTER = re.compile(r"\W*[A-HJ-Zb-hj-np-xz]\W*")  # alone: of a list, a formula; "I", "a", "o" and "y" are words
+_LABELS = re.compile(r"(?:[^\W\d_]{2,}[/;]){1,20}[^\W\d_]{2,}[.:!?…]*")  # "Hund/Katze", "Hund;Katze"
+_GOING_ON = re.compile(r"(?:…|\.{3})\s*(?=\w)")  # "...and then"
 _REFERENCE = re.compile(r"\s*\[\d{1,3}\]\Z")
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _ENDS = {opening: "\u202c" if opening < "\u2060" else "\u2069" for opening in BIDI if opening not in "\u202c\u2069"}
@@ -225,7 +227,9 @@ def _cell(cell: str, language: str, shorten: Callable[[str], list[str]]) -> Iter
     while end - start > 2 and _encloses(cell[start:end]):
         start, end = trim(cell, start + 1, end - 1)
     yield from _nonempty(cell[:start])
-    for sentence in split_sentences(cell[start:end], language):
+    inside = cell[start:end]
+    labels = _LABELS.fullmatch(inside) and not inside.isupper()  # "TCP/IP"
+    for sentence in re.split("([/;])", inside) if labels else split_sentences(inside, language):
         yield from _sentence(sentence, shorten)
     yield from _nonempty(cell[end:])
 
@@ -271,6 +275,8 @@ def _core(piece: str) -> tuple[int, int]:
         first += 1
     while _is_kept(piece[last - 1]):
         last -= 1
+    if going_on := _GOING_ON.match(piece, first):
+        first = going_on.end()
     reference = _REFERENCE.search(piece[:last])
     return first, reference.start() if reference and is_translatable(piece[first : reference.start()]) else last
 

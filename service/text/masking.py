@@ -17,7 +17,7 @@ from tandem.service.text.spans import Span
 
 MARKS_FROM = 0x100000
 """First character that may be a mark; a text that has all from there on gets other ones."""
-_LINE_ENDS = re.compile(r"(\r\n?)")
+_LINE_ENDS = re.compile(r"(\r\n?|[\v\f])")
 # Those first that hardly any font has a sign for: layout tells marks by them from a sign at a sentence's end.
 _PRIVATE = (range(MARKS_FROM, 0x10FFFE), range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
 
@@ -124,7 +124,7 @@ class Masked:
     def normalised(self) -> Masked:
         """The same with the text around what is hidden normalised, but for its line ends, which are layout."""
         parts = _LINE_ENDS.split(self.text)
-        text = "".join(part if part[:1] == "\r" else normalise(part) for part in parts)
+        text = "".join(part if part[:1] in "\r\v\f" else normalise(part) for part in parts)
         return Masked(text, self.hidden, self.mark)
 
     def unbroken(self) -> Masked:

@@ -11,6 +11,9 @@ from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.protect import is_unspaced, literals
 from tandem.service.text.spans import Span
 
+NAMES = range(0xF0000, 0xFFFFE)
+"""Characters of private use that stand for parts until their surroundings are known."""
+
 
 def choose_placeholders(known: Sequence[str], masked: Masked, covered: Set[int]) -> tuple[str, ...] | None:
     """Placeholders for hidden parts of a sentence, the same for the same, and nothing for the others.
@@ -65,6 +68,20 @@ def found_parts(text: str, hidden: Sequence[Hidden], names: Sequence[str]) -> tu
     return tuple(found)
 
 
+def marked(text: str, masked: Masked, names: Sequence[str]) -> tuple[str, Masked, tuple[str, ...]]:
+    """A translation that has all parts, with a character of private use in the place of those that have no name and
+    come back as they are: what ``restored`` takes."""
+    free = (chr(code) for code in NAMES if chr(code) not in text)
+    chosen = {one.target: "" for one in masked.hidden}
+    given = []
+    for one, name in zip(masked.hidden, names, strict=True):
+        if not name and one.source == one.target and not chosen[one.target]:
+            chosen[one.target] = next(free)
+            text = literals((one.target,)).sub(chosen[one.target], text)
+        given.append(name or chosen[one.target])
+    return text, masked, tuple(given)
+
+
 def restored(text: str, masked: Masked, names: Sequence[str]) -> str:
     """A translation with what its placeholders stand for, set off by spaces where the sentence does so.
 
@@ -89,12 +106,13 @@ def places_of_parts(text: str, masked: Masked, names: Sequence[str]) -> tuple[st
     written, done, last = "", 0, -1
     found: list[tuple[int, Span]] = []
     for match in re.finditer("|".join(map(re.escape, places)), text):
+        written_before = len(written)
         written += text[done : match.start()]
         left = places[match[0]]
         place = left.pop() if len(left) > 1 else left[0]
-        # Two parts without anything between them, there and here but for a space, stay so.
-        side_by_side = not text[done : match.start()].strip() and place == last + 1 and last >= 0 and not around[place]
-        written = written.removesuffix(" ") if side_by_side and match.start() == done + 1 else written
+        # Two parts with nothing between them but signs, here as there but for spaces, stay so.
+        side_by_side = place == last + 1 and last >= 0 and text[done : match.start()].replace(" ", "") == around[place]
+        written = written[:written_before] + around[place] if side_by_side else written
         last, done = place, match.end()
         written = _without_last(written, masked.hidden[place].instead_of)
         part = put = cased(masked.hidden[place], masked, not any(map(str.isalnum, written)))
@@ -104,7 +122,7 @@ def places_of_parts(text: str, masked: Masked, names: Sequence[str]) -> tuple[st
             put = f"{put} "
         before, behind = around[place][-1:], around[place + 1][:1]
         written, done = _joined_as_before(written, text, done, around[place], around[place + 1])
-        if _is_tag(put) or not any(map(str.isalnum, put)):
+        if _is_markup(put) or not any(map(str.isalnum, put)):
             written = written.removesuffix(" ") if before.isalnum() else written
             done += text[done : done + 1] == " " and behind.isalnum()
             if not _is_tag(put):
@@ -150,8 +168,23 @@ def cased(one: Hidden, masked: Masked, begins: bool) -> str:
     return capitalised(one.target) if letter.isupper() else one.target
 
 
+def divides(part: str) -> bool:
+    """Whether a part is read with spaces around it, as models know it: markup, or a quotation mark."""
+    return _is_markup(part) or part in _QUOTES
+
+
+def _is_markup(part: str) -> bool:
+    """Whether a part is no word of its sentence: a tag, also one of a template or a forum, an entity, an escape."""
+    return _is_tag(part) or _CHARACTER.fullmatch(part) is not None
+
+
 def _is_tag(part: str) -> bool:
-    return part.startswith("<") and part.endswith(">")
+    return _TAG.fullmatch(part) is not None
+
+
+_TAG = re.compile(r"<.*>|\{%.*%\}|\{\{?[#/^:&>!].*\}|\[/?[A-Za-z][^\]]*\]", re.DOTALL)
+_CHARACTER = re.compile(r"&\#?\w+;|\\[a-z\"]")
+_QUOTES = frozenset("\"'„“”«»‘’‚")
 
 
 def _run_together(left: str, right: str) -> bool:

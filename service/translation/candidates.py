@@ -11,10 +11,11 @@ from tandem.models.search import Hypothesis
 from tandem.service.bundles.aligning import NOTHING, word_aligner
 from tandem.service.bundles.served import ServedModel
 from tandem.service.engine import Decoded
-from tandem.service.text.faithful import Fault
+from tandem.service.text.faithful import Fault, ended_like
+from tandem.service.text.languages import base_code
 from tandem.service.text.loops import cut_loops
 from tandem.service.text.masking import Hidden, Masked
-from tandem.service.text.placeholders import cased, found_parts, restored
+from tandem.service.text.placeholders import cased, found_parts, marked, restored
 
 Known: TypeAlias = Literal["memory", "stage"]
 """What has translations without decoding: the caller's translation memory, or a text stage."""
@@ -104,11 +105,15 @@ def candidates_of_whole(
             return Candidate(text, hypothesis, repetition=repetition)
         kept = found_parts(text, masked.hidden, names)
         complete = all(kept)
+        if complete:
+            text = restored(*marked(text, masked, names))
+        elif any(names):
+            text = restored(text, masked, names)
         if not any(names):
             return Candidate(text, hypothesis, kept, complete, repetition)
         # A placeholder that came only because nothing else was allowed any more stands in no good place.
         complete = complete and len(hypothesis.tokens) < longest
-        return Candidate(restored(text, masked, names), hypothesis, kept, complete, repetition)
+        return Candidate(text, hypothesis, kept, complete, repetition)
 
     return sorted(map(candidate, decoded.hypotheses), key=lambda one: not one.complete)
 
@@ -146,7 +151,7 @@ def _in_parts(
         if isinstance(piece, Hidden):
             text += cased(piece, masked, not any(map(str.isalnum, text)))
         elif isinstance(piece, int):
-            text += _ended_alike(cut[piece][0], read[piece][0])
+            text += ended_like(cut[piece][0], read[piece][0], base_code(model.target))
         else:
             text += piece
     repetition = any(looped for _, looped in cut)
@@ -165,11 +170,6 @@ def joined(decoded: Sequence[Decoded]) -> Decoded:
 def nth(decoded: Decoded, rank: int) -> Hypothesis:
     """The hypothesis of that rank, or the last one where the search found fewer."""
     return decoded.hypotheses[min(rank, len(decoded.hypotheses) - 1)]
-
-
-def _ended_alike(written: str, core: str) -> str:
-    """A piece's translation without the full stop that the piece does not have."""
-    return written.rstrip(ENDS) or written if core[-1] not in ENDS else written
 
 
 def _joined(hypotheses: Sequence[Hypothesis]) -> Hypothesis:

@@ -27,14 +27,14 @@ from tandem.service.bundles.served import ServedModel, Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
 from tandem.service.text.blocks import MarkupDocument, markup_reader
-from tandem.service.text.faithful import BROKEN, ended_like, find_faults, ranged_like, to_hide
+from tandem.service.text.faithful import BROKEN, begun_like, ended_like, find_faults, spelt_like, to_hide
 from tandem.service.text.foreign import find_foreign
 from tandem.service.text.languages import base_code
 from tandem.service.text.layout import Document, is_translatable
 from tandem.service.text.loops import cut_loops
 from tandem.service.text.masking import Hidden, HiddenPlace, Masked
 from tandem.service.text.parallel import ParallelDocument
-from tandem.service.text.placeholders import cased, choose_placeholders, set_apart
+from tandem.service.text.placeholders import cased, choose_placeholders, divides, set_apart
 from tandem.service.text.spans import Span
 from tandem.service.text.splitting import Measure, split_long
 from tandem.service.translation.candidates import (
@@ -274,9 +274,11 @@ class Unit:
     def _checked(self, plan: Plan, one: Candidate) -> Candidate:
         """A candidate as it is written: after all stages, with the source's end, and with what is at fault in it."""
         written = finished(plan.stages, one.text, self.sentence)
-        text = ranged_like(written, self.masked.target)
         language = base_code(plan.writer.target)
+        text = spelt_like(written, self.masked.target, language)
         text = ended_like(text, self.masked.target, language)
+        if not (self.first and plan.request.prefix):
+            text = begun_like(text, self.masked)
         faults = find_faults(self.masked, text, plan.rare, self.sent.target, language)
         if "characters" in faults and BROKEN not in self.masked.source:
             text = text.replace(BROKEN, "")
@@ -374,8 +376,8 @@ class Unit:
         if names is None:
             return self._in_parts(plan)
         shown = [name or part.source for name, part in zip(names, hidden, strict=True)]
-        if not plan.learnt:
-            shown = set_apart(self.masked, shown, names)
+        dividing = [name * (not plan.learnt or divides(part.source)) for name, part in zip(names, hidden, strict=True)]
+        shown = set_apart(self.masked, shown, dividing)
         read = self.masked.fill(shown)
         used = [name for name in names if name]
         ids = model.encode((read,), frozenset(used) if plan.learnt else ())

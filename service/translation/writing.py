@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeAlias, TypedDict
 
 from tandem.models.search import Hypothesis
-from tandem.service.bundles.aligning import NOTHING, Alignment, word_aligner
+from tandem.service.bundles.aligning import NOTHING, Alignment, WordPairs, word_aligner
 from tandem.service.bundles.catalog import Route
 from tandem.service.bundles.served import ServedModel
 from tandem.service.text.blocks import MarkupDocument
@@ -222,9 +222,15 @@ def _word_pairs(
     segment: SegmentedText, plan: Plan, rank: int, text: str, spans: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[Span, Span]]:
     """Which words of a block's text belong to which of its translation."""
+    aligner = word_aligner()
+    if aligner is None:
+        return
     for unit, piece, (start, end) in zip(segment.units, segment.document.sentences, spans, strict=True):
         hypothesis = unit.candidates[min(rank, len(unit.candidates) - 1)].hypothesis
-        if hypothesis is None or hypothesis.attention is None:
-            continue
-        (found,) = unit.align(plan, text[start:end], hypothesis)
-        yield from ((read.moved(piece.start), written.moved(start)) for read, written in found.words)
+        found: WordPairs
+        if hypothesis is not None and hypothesis.attention is not None:
+            found = unit.align(plan, text[start:end], hypothesis)[0].words
+        else:
+            found = aligner.pairs_of_parts(unit.masked, text[start:end]) if unit.masked.source == piece.text else ()
+        pairs = aligner.parted(found, piece.text, text[start:end])
+        yield from ((read.moved(piece.start), written.moved(start)) for read, written in pairs)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.extras.alignment.projection import project
+from tandem.extras.alignment.projection import pairs_of_parts, parted, project
 from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.spans import WORD, Span
 
@@ -26,6 +26,16 @@ def pairs_of(source: str, target: str, words: str) -> list[tuple[Span, Span]]:
     """``words``: numbers of a word here and a word there, "0-0 1-2"."""
     read, written = ([Span(*match.span()) for match in WORD.finditer(text)] for text in (source, target))
     return [(read[int(one)], written[int(other)]) for one, other in (pair.split("-") for pair in words.split())]
+
+
+def test_dates_are_paired_by_their_parts() -> None:
+    source, written = "Am Montag, 3. Mai, um 8 Uhr", "On Monday, May 3, at 8 o'clock"
+    masked = masked_of(source, ("Am Montag, 3. Mai", "on Monday, May 3"), ("um 8 Uhr", "at 8 o'clock"))
+    pairs = parted(pairs_of_parts(masked, written), source, written)
+    assert [(source[slice(*read)], written[slice(*to)]) for read, to in pairs] == [
+        ("Am", "On"), ("Montag", "Monday"), ("3. Mai", "May 3"), ("um", "at"), ("8 Uhr", "8 o'clock"),
+    ]  # fmt: skip
+    assert pairs_of_parts(Masked.of("so"), "so") == []
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ _HOLDS = re.compile(r"(?:!!!|\?\?\?\+?)[ ]+[\w-]|===[!+]?[ ]+\"")
 _INDENT = " " * 4
 _FRAGMENT = re.compile(r"(\]\(#|\bhref=[\"']#)([^\s()\"'#]+)")
 _ATTRIBUTES = re.compile(r"\{[^{}]*\}\s*$")
+_LISTING = re.compile(r"<(code|kbd|samp|var)(?:\s[^<>]*)?>", re.IGNORECASE)
 _SHOWN = ("text", "code_inline")  # of a heading, in its anchor
 _BREAK = re.compile(r"\\?\n|<br\s*/?>", re.IGNORECASE)
 _FORMULA = re.compile(r"\$\$[^$]*\$\$\s*")  # on lines of its own
@@ -287,6 +288,10 @@ def _pieces(
             number += 2
             end = tokens[number].meta[_AT][1]
             yield PassagePiece(PieceRole.KEPT, written(place, end), content[place + 1 : end - 1]), end
+        elif last := _listing_end(tokens, number):
+            number, (shown_end, end) = last, tokens[last].meta[_AT]
+            shown = content[token.meta[_AT][1] : shown_end]
+            yield PassagePiece(PieceRole.KEPT, written(place, end), shown), end
         elif token.type == "link_open":
             label = end = place + 1
             yield PassagePiece(PieceRole.OPEN, written(place, end)), end
@@ -308,6 +313,18 @@ def _pieces(
             shown = token.content if token.type == "code_inline" else ""
             yield PassagePiece(PieceRole.KEPT, written(place, end), shown), end
         place, number = end, number + 1
+
+
+def _listing_end(tokens: Sequence[Token], number: int) -> int:
+    """Where the element ends that begins at a token, and has nothing but code in it, such as a key's name; 0 = none."""
+    begins = _LISTING.fullmatch(tokens[number].content) if tokens[number].type == "html_inline" else None
+    for later in range(number + 1, len(tokens)) if begins else ():
+        token = tokens[later]
+        if token.type == "html_inline":
+            return later if begins and token.content.lower() == f"</{begins[1].lower()}>" else 0
+        if token.type not in ("text", "text_special"):
+            return 0
+    return 0
 
 
 def _text(text: str) -> Iterator[PassagePiece]:

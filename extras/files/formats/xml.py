@@ -101,7 +101,7 @@ class XmlRules:
 
     def _stays(self, element: Element) -> bool:
         given = element.token.attributes
-        if element.name in self.skipped or given.get("translate") == "no":
+        if element.name in self.skipped or given.get("translate") == "no" or given.get("mtype") == "protected":
             return True
         return element.name in self.paragraphs and given.get(self.style) in self.verbatim
 

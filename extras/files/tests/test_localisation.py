@@ -123,6 +123,7 @@ def test_segments_that_are_finished_stay(tmp_path: Path) -> None:
         ('hallo <x id="START_TAG_B" ctype="x-b"/>welt<x id="CLOSE_TAG_B" ctype="x-b"/>, <x id="INTERPOLATION"/>.',
          'HALLO <x id="START_TAG_B" ctype="x-b"/>WELT<x id="CLOSE_TAG_B" ctype="x-b"/>, <x id="INTERPOLATION"/>.'),
         ('<x id="START_LINK_1"/>eins<x id="CLOSE_LINK"/> zwei', '<x id="START_LINK_1"/>EINS<x id="CLOSE_LINK"/> ZWEI'),
+        ('a <mrk mtype="protected">so nicht</mrk> haus', 'A <mrk mtype="protected">so nicht</mrk> HAUS'),
         ('a <bpt id="1">{</bpt>wort<ept id="1">}</ept> b', 'A <bpt id="1">{</bpt>WORT<ept id="1">}</ept> B'),
         ('a <g id="2">b <bpt id="1">{</bpt>c</g> d<ept id="1">}</ept> e',
          'A <g id="2">B <bpt id="1">{</bpt>C</g> D<ept id="1">}</ept> E'),

@@ -35,6 +35,10 @@ from tandem.extras.files.tests.test_formats import in_capitals
         ("*[html]: eine sprache\n*[w3c e]:  ein *gremium*\n", ["eine sprache", 'ein <span id="s1">gremium</span>']),
         ("~~alt~~ **neu**\n", ['<span id="s0">alt</span> <span id="s4">neu</span>']),
         (r"die formel \(a_1*b\) in \ref{fig:a}, \*so\*" + "\n", ['die formel <img id="o1"> in <img id="o3">, *so*']),
+        (
+            "drück <kbd>strg</kbd> + <KBD class=x>c</KBD>\n",
+            ['drück <code id="o1">strg</code> + <code id="o3">c</code>'],
+        ),
         ("drück ++strg+c++\n", ['drück <code id="o1">++strg+c++</code>']),
         ("**das haus  \nder hund** x\n", ['<span id="s0">das haus  <img id="o3">der hund</span> x']),
         ("siehe [das *haus*]  \n[a]: x\n\n[das *haus*]: y\n", None),

@@ -386,7 +386,7 @@ def block(text: str) -> MarkupBlock:
     [
         ("48 m<sup>3</sup> und", "48 m3 und", ["3"]),
         ("H<sub>2</sub>O ist", "H2O ist", ["2"]),
-        ('Fußnote<sup><a href="#f1">1</a></sup>.', "Fußnote1.", ["1"]),
+        ('Fußnote<sup><a href="#f1">1</a></sup>.', "Fußnote.", []),  # of the word, but not in it
         ('Haus <a href="#">¶</a> alt <b>*</b>', "Haus ¶ alt *", ["¶", "*"]),
         ("Haus <b>1.204</b> und <sup>n</sup>", "Haus 1.204 und n", []),
     ],
@@ -450,10 +450,42 @@ def test_no_space_is_put_before_what_stands_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("markup", "texts"),
+    [
+        ("<nav><a>Start</a> <a>Über uns</a></nav>", ["Start", "Über uns"]),
+        ("<button>Ja</button><button>nein</button>", ["Ja", "nein"]),
+        ("<label>Vorname <input></label><label>Name <input></label>", ["Vorname", "Name"]),
+        ("<span><b>Sichern</b></span><span>Ende</span>", ["Sichern", "Ende"]),
+        ("<b>Summe</b><i>12 €</i>", ["Summe", "12 €"]),
+        ("<b>Guten</b> <i>Morgen</i>", ["Guten Morgen"]),
+        ("<b>Haus</b><b>boot</b>", ["Haus boot"]),
+        ("<a>Hund</a>, <a>Katze</a>", ["Hund, Katze"]),
+    ],
+)
+def test_links_in_a_row_are_texts_of_their_own(markup: str, texts: list[str]) -> None:
+    assert [block.text for block in HtmlDocument.parse(markup).blocks] == texts
+
+
+@pytest.mark.parametrize(
     ("source", "translation", "pairs", "markup"),
     [
         ("Etwa 10<sup>6</sup> Zellen", "Some 106 cells", (), "Some 10<sup>6</sup> cells"),
-        ("<a>Haus</a><a>Hund</a>", "House dog", (((0, 4), (0, 5)), ((5, 9), (6, 9))), "<a>House</a><a>dog</a>"),
+        (
+            "<a>Haus</a><a>Hund</a> ist",
+            "House dog is",
+            (((0, 4), (0, 5)), ((5, 9), (6, 9)), ((10, 13), (10, 12))),
+            "<a>House</a><a>dog</a> is",
+        ),
+        (
+            "Haus (inkl. <i>Hof</i>)",
+            "House (incl. yard)",
+            (((0, 4), (0, 5)), ((12, 15), (13, 18)), ((15, 16), (13, 18))),
+            "House (incl. <i>yard</i>)",
+        ),
+        ("Der Hund<sup>1</sup> bellt", "The dog barks", (((4, 8), (4, 7)),), "The dog<sup>1</sup> barks"),
+        ("<b>x</b> &lt;%= a %&gt; alt", "x <%= a %> old", (), "<b>x</b> &lt;%= a %&gt; old"),
+        ("<b>x</b> <%= a < b %> & alt", "x <%= a < b %> & old", (), "<b>x</b> <%= a < b %> &amp; old"),
+        ("SO<sub>4</sub><sup>2−</sup> ist", "SO42− is", (), "SO<sub>4</sub><sup>2−</sup> is"),
         ("<b>H</b><i>aus</i>", "House", (), "<b>House</b><i></i>"),
         (
             "Das <b>Eins</b><b>Zwei</b> ist",

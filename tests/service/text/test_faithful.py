@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.service.text.faithful import ended_like, find_faults, ranged_like, to_hide
+from tandem.service.text.faithful import begun_like, ended_like, find_faults, spelt_like, to_hide
 from tandem.service.text.masking import Masked
 from tandem.service.text.protect import always_kept
 
@@ -70,6 +70,15 @@ def test_short_numbers_are_lost_where_no_word_says_them(source: str, written: st
         ("Das Haus", "...", ["words"]),
         ("Das {name}", "{name}", ["words"]),
         ("12:30", "12.30", []),
+        ("Haus & Hof", "& house yard", ["signs"]),
+        ("Haus & Hof", "house & yard", []),
+        ("Plan B und das ß", "plan B and it", ["signs"]),
+        ("Die X-Taste, 5 m, um 10 h", "The key, 5 meters", []),
+        ("Taste X drücken", "X-key", []),
+        ("étudiant(e)s", "student()", []),
+        ("Press 'OK' now", "Drücke 'OK jetzt", ["brackets"]),
+        ("Press 'OK' now", "Drücke „OK“ jetzt", []),
+        ("The dogs' house", "Das 'Haus", []),
     ],
 )
 def test_what_is_at_fault(source: str, written: str, faults: list[str]) -> None:
@@ -91,6 +100,8 @@ def test_what_is_at_fault(source: str, written: str, faults: list[str]) -> None:
         ('24" breit', "24 wide", ['24"']),
         ('Der 24" breite „Schirm“', 'The 24" wide "screen"', []),
         ("Haus • 24 §", "house", ["•", "§"]),
+        ("Plan B am Berg", "plan", ["B"]),
+        ("Press 'OK', now", "Drücke 'OK, jetzt", ["'", "'"]),
     ],
 )
 def test_what_is_lost_is_hidden_next(source: str, written: str, hidden: list[str]) -> None:
@@ -127,6 +138,9 @@ def test_no_text_is_at_fault_beside_itself_and_what_is_hidden_was_not(source: st
         ("Brot und so weiter", "bread etc.", "bread etc."),
         ("Das war's...", "That's it.", "That's it..."),
         ("„So.“", "“So.”", "“So.”"),
+        ('"Nicht", sagt sie, "so."', '"Don\'t," she says, "go"', '"Don\'t," she says, "go."'),
+        ("(Siehe unten.)", "(See below)", "(See below.)"),
+        ('Er sagt: "So."', 'He says "so".', 'He says "so".'),
         ("Haus", ".", "."),
         ("", "", ""),
     ],
@@ -144,7 +158,31 @@ def test_a_sentence_ends_like_its_source(source: str, written: str, wanted: str)
         ("1914–1918", "1914–1918", "1914–1918"),
         ("9-17 Uhr", "9-17 o'clock", "9-17 o'clock"),
         ("3–5", "13-5 and 3-5-7", "13-5 and 3-5-7"),
+        ("Die U.S.A. sind groß", "The U.S.A are big", "The U.S.A. are big"),
+        ("Ein Ph.D., so", "A Ph.D, so", "A Ph.D., so"),
+        ("z.B. so", "e.g. so", "e.g. so"),
+        ("Python 2.0 ist da", "Python 2,0 is here", "Python 2.0 is here"),
+        ("für $1,000.00 mehr", "for $1.000,00 more", "for $1,000.00 more"),
+        ("1.500 mehr", "1,500 more", "1,500 more"),
+        ("um 8.30 Uhr", "at 8:30", "at 8:30"),
     ],
 )
-def test_a_range_keeps_its_dash(source: str, written: str, wanted: str) -> None:
-    assert ranged_like(written, source) == wanted
+def test_numbers_and_abbreviations_keep_their_marks(source: str, written: str, wanted: str) -> None:
+    assert spelt_like(written, source, "en") == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "wanted"),
+    [
+        ("Zeile zwei", "row two", "Row two"),
+        ("„Zeile zwei“", "“row two”", "“Row two”"),
+        ("zeile zwei", "row two", "row two"),
+        ("Das iPhone", "iPhone here", "iPhone here"),
+        ("Datei main.c fehlt", "main.c is missing", "main.c is missing"),
+        ("5 Häuser", "5 houses", "5 houses"),
+        ("Wert $x", "$foo", "$foo"),
+        ("École", "école", "École"),
+    ],
+)
+def test_a_translation_begins_like_its_source(source: str, written: str, wanted: str) -> None:
+    assert begun_like(written, masked(source)) == wanted

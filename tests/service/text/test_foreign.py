@@ -48,6 +48,7 @@ def test_what_stands_in_no_longer_piece_is_rare() -> None:
         ("das ha\u00adus\u200b heute\u00a0morgen", []),  # not read
         ("es *ist* das **haus** und _gross_", ["*", "*", "**", "**", "_", "_"]),
         ("haus|dir | alt", ["|", "|"]),
+        ("wo <- und :=", ["<-", ":="]),
         ("@wo AT&T C++ [geht] 50%", ["@wo", "AT&T", "C++", "[geht]", "50%"]),
         ("[[es]] #haus gut~ x_y", ["[[es]]", "#haus", "gut~", "x_y"]),
         ("[wo ist es]", ["[", "]"]),

@@ -7,6 +7,7 @@ import pytest
 from tandem.service.text.faithful import ended_like
 from tandem.service.text.glossary import Glossary
 from tandem.service.text.layout import Document
+from tandem.service.text.masking import Masked
 from tandem.service.text.protect import Protector
 from tandem.service.text.spans import Span
 from tandem.service.translation.masker import Masker
@@ -50,6 +51,16 @@ def translated(text: str) -> list[str]:
         ("I", ["I"]),
         ("a", ["a"]),
         ("A | B | Summe", ["Summe"]),
+        ("Hund/Katze", ["Hund", "Katze"]),
+        ("männlich/weiblich/divers:", ["männlich", "weiblich", "divers:"]),
+        ("TCP/IP", ["TCP/IP"]),
+        ("km/h und Ja/Nein", ["km/h und Ja/Nein"]),
+        ("<<< Zurück", ["Zurück"]),
+        ("»»» Weiter", ["Weiter"]),
+        ("A) Hund", ["Hund"]),
+        ("Hund;Katze;Maus", ["Hund", "Katze", "Maus"]),
+        ("…mehr", ["mehr"]),
+        ("...und dann... ging er.", ["und dann... ging er."]),
     ],
 )
 def test_what_is_layout_and_what_is_text(text: str, sentences: list[str]) -> None:
@@ -81,6 +92,11 @@ def test_what_is_layout_and_what_is_text(text: str, sentences: list[str]) -> Non
 )
 def test_a_translation_ends_as_its_source_does(source: str, written: str, language: str, ended: str) -> None:
     assert ended_like(written, source, language) == ended
+
+
+def test_a_new_page_is_a_line_end() -> None:
+    text = Masked.of("Hund\fKatze\vMaus\r\n").normalised().text
+    assert text == "Hund\fKatze\vMaus\r\n" and translated(text) == ["Hund", "Katze", "Maus"]
 
 
 @pytest.mark.parametrize(

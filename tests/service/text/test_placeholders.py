@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tandem.service.text.masking import Hidden, Masked
-from tandem.service.text.placeholders import found_parts, restored, set_apart
+from tandem.service.text.placeholders import found_parts, marked, restored, set_apart
 from tandem.service.text.protect import Protector
 from tandem.service.text.spans import Span
 
@@ -21,6 +21,11 @@ NAMES = ("⟨ph0⟩", "⟨ph1⟩")
         ("{n}fach und %1$s", "⟨ph0⟩ times and ⟨ph1⟩", "{n} times and %1$s"),
         ("{n}px von v%1$s", "⟨ph0⟩ px of v ⟨ph1⟩", "{n}px of v%1$s"),
         ("{n}px", "⟨ph0⟩ pxs", "{n} pxs"),
+        ("%1$s:%2$s fehlt", "⟨ph0⟩: ⟨ph1⟩ is missing", "%1$s:%2$s is missing"),
+        ("%1$s: %2$s fehlt", "⟨ph0⟩: ⟨ph1⟩ is missing", "%1$s: %2$s is missing"),
+        ("{% if x %}Ja{% endif %}", "⟨ph0⟩ Yes ⟨ph1⟩", "{% if x %}Yes{% endif %}"),
+        ("10&nbsp;km", "10 ⟨ph0⟩ kilometers", "10&nbsp;kilometers"),
+        ("Tag &amp; Nacht", "Tag-⟨ph0⟩-Nacht", "Tag &amp; Nacht"),
     ],
 )
 def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wanted: str) -> None:
@@ -41,6 +46,13 @@ def test_tags_touch_the_words_that_they_touched(sentence: str, written: str, wan
 def test_a_sign_becomes_no_part_of_a_word(sentence: str, written: str, wanted: str) -> None:
     masked = Masked.of(sentence).hide([(Span(5, 6), Hidden.kept(sentence[5], asked=False))])
     assert restored(written, masked, NAMES[:1]) == wanted
+
+
+def test_parts_that_were_copied_touch_what_they_touched() -> None:
+    sentence = "{{^leer}}Ja{{/leer}} %s:%s"
+    masked = Masked.of(sentence).hide(Protector.of(["placeholders"]).find(sentence))
+    written = "{{^leer}} Yes {{/leer}} %s: %s"
+    assert restored(*marked(written, masked, ("",) * 4)) == "{{^leer}}Yes{{/leer}} %s:%s"
 
 
 @pytest.mark.parametrize(
