@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tandem.service.ports import extras
 from tests.hiding import link_package
 from tests.shipped import ROOT
 
@@ -25,7 +27,7 @@ WHOLE = (
 """Tests of the repository with everything in it."""
 FOUND = ("pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
 PROGRAM = """
-import asyncio, os, sys, traceback
+import asyncio, contextlib, io, os, sys, traceback
 import fastapi, httpx, limits.aio, lxml.etree, numpy, pydantic_settings, sentencepiece, structlog
 
 async def main(folder):
@@ -37,6 +39,13 @@ async def main(folder):
         assert (await ask("/openapi.json")).status_code == (await ask("/metrics")).status_code == 200
         assert (await service.translate("guten morgen")).json() == {"translatedText": "guten morgen"}
 
+def commands():
+    from tandem.deploy.cli import main
+    sys.argv = ["tandem", "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as listed, contextlib.suppress(SystemExit):
+        main()
+    return listed.getvalue()
+
 for tree in sys.argv[1:]:
     if not os.fork():  # a process for each, which need not import anew what lies in no tree
         from pathlib import Path
@@ -44,10 +53,9 @@ for tree in sys.argv[1:]:
         sys.path[:0] = [tree]
         try:
             asyncio.run(main(Path(tree)))
+            Path(tree, "listed").write_text(commands())
         except BaseException:
             Path(tree, "fault").write_text(traceback.format_exc())
-        else:
-            Path(tree, "fault").write_text("")
         os._exit(0)
     os.wait()
 """
@@ -82,20 +90,25 @@ def run(folder: Path, *arguments: str, known: Sequence[Path] = ()) -> subprocess
 
 
 @pytest.fixture(scope="module")
-def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What keeps the service from answering, by the extra that it lacks: nothing, where it answers."""
+def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By the extra that each lacks (of none: all of them); in it, what the program told."""
     root = tmp_path_factory.mktemp("trees")
     trees = {extra: linked(root / extra, extra) for extra in FOLDERS}
     trees[""] = linked(root / "none", *(path.name for path in (ROOT / "extras").iterdir() if path.is_dir()))
     done = run(root, PROGRAM, *map(str, trees.values()))
     assert done.returncode == 0, done.stderr[-3000:]
-    return {extra: (tree / "fault").read_text() for extra, tree in trees.items()}
+    return trees
 
 
 @pytest.mark.parametrize("extra", ["", *FOLDERS])
-def test_the_service_answers_without_it(faults: dict[str, str], extra: str) -> None:
+def test_the_service_answers_and_the_commands_are_listed_without_it(trees: dict[str, Path], extra: str) -> None:
     """Without any, where none is named."""
-    assert faults[extra] == ""
+    fault = trees[extra] / "fault"
+    assert not fault.exists(), fault.read_text()
+    gone = {name for one in extras() if extra in (one.name, "") for name in one.commands}
+    gone |= {name for one in extras() for name, needed in one.needs.items() if extra in needed}
+    listed = set(re.findall(r"^\W+([a-z]+) {2,}", (trees[extra] / "listed").read_text(), re.M))
+    assert {"prepare", "train", "export", "serve"} <= listed and not listed & gone
 
 
 def test_the_tests_of_the_core_are_found_without_any(tmp_path: Path) -> None:

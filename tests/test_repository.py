@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tandem.models.architectures.registry import ARCHITECTURES
-from tests.hiding import hiding, link_package
+from tests.hiding import hiding
 from tests.shipped import ROOT
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
@@ -164,27 +164,6 @@ def test_the_tests_of_the_core_import_no_extra() -> None:
         path for path, names in imports("tests").items() if path.parts[0] == "tests" and "tandem.extras" in names
     }
     assert importing <= OF_ALL
-
-
-EXTRAS = [path.parent.name for path in sorted(ROOT.glob("extras/*/port.py"))]
-
-
-@pytest.mark.parametrize("extra", EXTRAS)
-def test_the_commands_are_listed_where_an_extra_is_deleted(extra: str, tmp_path: Path) -> None:
-    from tandem.service.ports import extras
-
-    link_package(tmp_path, extra)
-    # Isolated, and without any other copy of the project, such as an editable install.
-    program = (
-        f"import os, sys; sys.path = [{str(tmp_path)!r}, *(path for path in sys.path if not"
-        f" os.path.isdir(os.path.join(path, 'tandem')))]; from tandem.deploy.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-I", "-c", program, "--help"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    gone = {name for one in extras() if one.name == extra for name in one.commands}
-    gone |= {name for one in extras() for name, needed in one.needs.items() if extra in needed}
-    listed = set(re.findall(r"^\W+([a-z]+) {2,}", done.stdout, re.M))
-    assert {"prepare", "train", "export", "serve"} <= listed and not listed & gone
 
 
 distributions = cache(packages_distributions)
