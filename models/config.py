@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 import types
 import typing
@@ -63,12 +64,18 @@ def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
+@functools.cache
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """Its annotations, evaluated once: a manifest has hundreds of tables of a few classes."""
+    return typing.get_type_hints(cls)
+
+
 def _build(cls: type[Any], mapping: Any, where: str, faults: list[str]) -> Any:
     if not isinstance(mapping, Mapping):
         faults.append(f"{where} must be a table, but is {mapping!r}")
         return None
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]  # a class of dataclasses is hashable, whatever its instances are
     for key in mapping:
         if key not in fields:
             near = difflib.get_close_matches(str(key), fields, n=1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -74,8 +76,9 @@ def _group(item: pytest.Function) -> str:
         together = not architecture or architecture in members or "members" in LEARNERS[architecture]
         return "export" if together else f"export-{architecture}"
     definitions = [found[-1] for found in item._fixtureinfo.name2fixturedefs.values() if found]
-    if any(definition.scope == "module" for definition in definitions):
-        return item.path.name
+    for definition in definitions:
+        if definition.scope == "module":  # also where another module imports it
+            return Path(inspect.unwrap(definition.func).__code__.co_filename).name
     return ""
 
 

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from tandem.deploy.cli import app
 from tests.command import needs
 from tests.determinism import one_thread, seeded
+from tests.sharing import made_once
 from tests.training.toy import without_graphs
 
 __all__ = ["one_thread", "seeded"]
@@ -89,6 +90,7 @@ def runtime(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
+@made_once
 def bundle(runtime: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bundle that learnt to copy sentences of made-up syllables."""
     folder = tmp_path_factory.mktemp("copy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tandem.models.architectures.registry import ARCHITECTURES
-from tests.hiding import hiding, link_package
+from tests.hiding import hiding
 from tests.shipped import ROOT
 
 pytestmark = pytest.mark.xdist_group("repository")  # they share what is parsed
@@ -164,27 +165,6 @@ def test_the_tests_of_the_core_import_no_extra() -> None:
     assert importing <= OF_ALL
 
 
-EXTRAS = [path.parent.name for path in sorted(ROOT.glob("extras/*/port.py"))]
-
-
-@pytest.mark.parametrize("extra", EXTRAS)
-def test_the_commands_are_listed_where_an_extra_is_deleted(extra: str, tmp_path: Path) -> None:
-    from tandem.service.ports import extras
-
-    link_package(tmp_path, extra)
-    # Isolated, and without any other copy of the project, such as an editable install.
-    program = (
-        f"import os, sys; sys.path = [{str(tmp_path)!r}, *(path for path in sys.path if not"
-        f" os.path.isdir(os.path.join(path, 'tandem')))]; from tandem.deploy.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-I", "-c", program, "--help"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    gone = {name for one in extras() if one.name == extra for name in one.commands}
-    gone |= {name for one in extras() for name, needed in one.needs.items() if extra in needed}
-    listed = set(re.findall(r"^\W+([a-z]+) {2,}", done.stdout, re.M))
-    assert {"prepare", "train", "export", "serve"} <= listed and not listed & gone
-
-
 distributions = cache(packages_distributions)
 
 
@@ -290,7 +270,7 @@ def closure(names: set[str]) -> set[str]:
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def little() -> set[str]:
     """Modules that a plain install with torch and pytest lacks, as a machine that is lent for an hour may have it."""
     present = closure(declared() | {"torch", "pytest"})
@@ -329,22 +309,51 @@ def test_tests_of_a_gpu_are_collected_where_there_is_little_else(little: set[str
         assert f"{file}::" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        ("train --help", 0, "Ctrl-C saves a checkpoint first"),
-        ("train", 2, "Missing argument 'RECIPE'"),
-        ("train none.toml --device cuda", 2, "none.toml: cannot read the recipe"),
-        ("prepare none.toml", 2, "none.toml: cannot read the recipe"),
-        ("export none --weights none.safetensors", 1, "none holds no checkpoint"),
-        ("bench gpu --device cpu --minutes 1 --only device", 0, "1 of 1 lines ok"),
-    ],
-)
+COMMAND_LINES = {
+    "train --help": (0, "Ctrl-C saves a checkpoint first"),
+    "train": (2, "Missing argument 'RECIPE'"),
+    "train none.toml --device cuda": (2, "none.toml: cannot read the recipe"),
+    "prepare none.toml": (2, "none.toml: cannot read the recipe"),
+    "export none --weights none.safetensors": (1, "none holds no checkpoint"),
+    "bench gpu --device cpu --minutes 1 --only device": (0, "1 of 1 lines ok"),
+}
+
+
+@pytest.fixture(scope="module")
+def ended(little: set[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+    """How each of those command lines ends where there is little, and what it says: in one process."""
+    program = f"""
+import io, json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from unittest.mock import patch
+from tandem.deploy.cli import main
+
+def ends(line):
+    said = io.StringIO()
+    with patch("sys.argv", ["tandem", *line.split()]), redirect_stdout(said), redirect_stderr(said):
+        try:
+            main()
+        except SystemExit as end:
+            return end.code or 0, said.getvalue()
+
+if __name__ == "__main__":  # lines are run in processes that import this
+    Path(__file__).with_name("ended").write_text(json.dumps({{line: ends(line) for line in {[*COMMAND_LINES]!r}}}))
+"""
+    folder = tmp_path_factory.mktemp("little")
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    done = run_without(little, folder, str(folder / "program.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(json.loads((folder / "ended").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
 def test_a_gpu_is_proved_and_trained_on_where_there_is_little_else(
-    arguments: str, status: int, said: str, little: set[str], tmp_path: Path
+    line: str, ended: dict[str, tuple[int, str]]
 ) -> None:
-    done = run_without(little, tmp_path, "-m", "tandem", *arguments.split())
-    assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done.stdout + done.stderr
+    status, said = COMMAND_LINES[line]
+    assert ended[line][0] == status
+    assert said in ended[line][1]
 
 
 @pytest.mark.slow

@@ -9,9 +9,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:  # processes that read prepared files and no tensors need no torch
+    from torch import Tensor
 
 _BLOCK = 2**22
 
@@ -23,6 +24,8 @@ def text_checksum(*texts: str) -> int:
 
 def tensor_checksum(tensor: Tensor) -> int:
     """Of a tensor's bytes, on the CPU and without gaps."""
+    import torch
+
     return zlib.crc32(tensor.detach().reshape(-1).view(torch.uint8).numpy().data)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,9 @@ from tandem.training.data.config import DataConfig
 from tandem.training.data.dataset import PreparedData, TokenArray, load_sources
 from tandem.training.data.directions import SourceTags, source_tags
 from tandem.training.data.features import FeatureArray
-from tandem.training.recipe import Recipe
+
+if TYPE_CHECKING:  # a process that rewrites needs no torch
+    from tandem.training.recipe import Recipe
 
 BLOCK = 1024
 """Neighbouring pairs that are rewritten together, from random numbers of their own."""

@@ -4,7 +4,8 @@ One core rewrites fewer tokens a second than a large GPU trains on, and threads 
 Each process maps the prepared folder for itself and is sent the numbers of pairs; the text comes back as arrays. Pairs
 are cut where their blocks are, so that who rewrites them changes nothing (:mod:`extras.augmentation.augmentation`).
 
-Spawned, not forked: a fork would copy what CUDA cannot share, and the locks of the trainer's threads.
+Spawned, not forked: a fork would copy what CUDA cannot share, and the locks of the trainer's threads. They import no
+torch, which would take each of them two seconds and 200 MB.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +27,11 @@ from tandem.extras.augmentation.augmentation import BLOCK, Augmentation, load_au
 from tandem.extras.shared.workers import deaf_to_interruption, serve_parent
 from tandem.models.errors import TandemError
 from tandem.training.data.dataset import PreparedData, TokenArray
-from tandem.training.data.stream import TextRewriting
-from tandem.training.parallel import Processes
-from tandem.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from tandem.training.data.stream import TextRewriting
+    from tandem.training.parallel import Processes
+    from tandem.training.recipe import Recipe
 
 PART = 8  # blocks that a process rewrites at once: a third of a second
 _MOST = 16  # more than the largest GPU has use for
@@ -55,6 +59,8 @@ def open_augmentation(
     recipe: Recipe, folder: Path, asked: int | None, cores: int, processes: Processes
 ) -> TextRewriting:
     """What a recipe wants done to its training pairs, as :data:`training.loop.commands.OpenAugmentation`."""
+    from tandem.training.data.stream import TextRewriting  # here: it imports torch
+
     rewriters = Rewriters(folder, rewriters_here(asked, cores, processes))
     return TextRewriting(partial(ShardRewriter, load_augmentation(recipe, folder), rewriters), rewriters.count)
 

@@ -98,7 +98,7 @@ async def fetching(parts: Parts) -> AsyncIterator[Fetching]:
     own = settings.part(FetchingSettings)
     named = {source.bundle_name(name): text for text in own.models for source, name in [named_source(text)]}
     folder = settings.bundles[0]
-    there = await asyncio.to_thread(bundle_names, settings.bundles)
+    there = await asyncio.to_thread(bundle_names, settings.bundles) if named else set()
     missing = {name: text for name, text in named.items() if name not in there}
     if missing and (folder / MANIFEST).is_file():
         raise ConfigError(f"{folder} is a bundle: the setting bundles must name the folder that fetched ones come to")

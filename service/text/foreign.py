@@ -37,7 +37,7 @@ _WHOLE = re.compile(
 
 
 class Alphabet:
-    """The characters that a vocabulary has pieces for: it is asked for each once, for Latin ones at once.
+    """The characters that a vocabulary has pieces for: it is asked for each once, when a text has it.
 
     Attributes:
         spells: whether it spells others in bytes; else they are lost, and nothing is left of them.
@@ -49,8 +49,6 @@ class Alphabet:
         self.spells = vocabulary.unk not in vocabulary.encode(_PRIVATE)
         self.rare = _rare(vocabulary)
         self._known = lru_cache(_CACHED)(partial(_is_read, vocabulary))
-        for character in map(chr, range(0x180)):
-            self._known(character)
 
     def __contains__(self, character: str) -> bool:
         return self._known(character)

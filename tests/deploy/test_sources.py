@@ -24,6 +24,7 @@ from tandem.training.export.exporting import export
 from tandem.training.loop.commands import TrainOptions, train
 from tandem.training.recipe import Recipe, load_recipe, recipe_from_mapping
 from tests.command import fails, needs, succeeds
+from tests.sharing import made_once
 from tests.training.toy import without_graphs, written
 
 RECIPE = """
@@ -108,6 +109,7 @@ def write_corpus(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
+@made_once
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained model, exported without graphs, and the corpus it learnt from."""
     folder = tmp_path_factory.mktemp("three")
@@ -122,6 +124,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+@made_once
 def eight_bit(folder: Path) -> Path:
     """The same with its graphs."""
     export(folder / "run", folder / "eight-bit")

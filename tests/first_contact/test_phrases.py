@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tandem.service.app import create_app
@@ -55,14 +56,26 @@ def test_a_table_has_fifty_phrases_each_once(direction: str) -> None:
     assert all(len(set(map(plain, answers))) == len(answers) for _, answers in rows)
 
 
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One loop for all tests of this module, which share a service."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    """Of a service with the shipped bundles."""
+    async with running(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
+        yield client
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("direction", sorted(FLOORS))
-async def test_what_people_try_first_is_translated(direction: str) -> None:
+async def test_what_people_try_first_is_translated(client: httpx.AsyncClient, direction: str) -> None:
     source, target = direction.split("-")
     rows = table(direction)
-    async with running(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
-        body = {"q": [text for text, _ in rows], "source": source, "target": target}
-        reply = await client.post("/translate", json=body)
+    body = {"q": [text for text, _ in rows], "source": source, "target": target}
+    reply = await client.post("/translate", json=body)
     assert reply.status_code == 200, reply.text
     pairs = zip(rows, reply.json()["translatedText"], strict=True)
     wrong = {text: answer for (text, good), answer in pairs if plain(answer) not in set(map(plain, good))}
@@ -85,17 +98,16 @@ def word_table(direction: str) -> dict[str, set[str]]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("direction", sorted(WORD_FLOORS))
-async def test_single_words_are_translated(direction: str) -> None:
+async def test_single_words_are_translated(client: httpx.AsyncClient, direction: str) -> None:
     source, target = direction.split("-")
     words = word_table(direction)
     assert len(words) >= 440
     right = 0
-    async with running(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
-        for some in batched(words, 100):
-            reply = await client.post("/translate", json={"q": some, "source": source, "target": target})
-            assert reply.status_code == 200, reply.text
-            answers = [ARTICLE.sub("", plain(answer)) for answer in reply.json()["translatedText"]]
-            right += sum(answer in words[word] for word, answer in zip(some, answers, strict=True))
+    for some in batched(words, 100):
+        reply = await client.post("/translate", json={"q": some, "source": source, "target": target})
+        assert reply.status_code == 200, reply.text
+        answers = [ARTICLE.sub("", plain(answer)) for answer in reply.json()["translatedText"]]
+        right += sum(answer in words[word] for word, answer in zip(some, answers, strict=True))
     assert right / len(words) >= WORD_FLOORS[direction]
 
 
@@ -106,16 +118,15 @@ def batched(words: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 @pytest.mark.anyio
-async def test_what_the_page_offers_as_an_example_is_translated_right() -> None:
+async def test_what_the_page_offers_as_an_example_is_translated_right(client: httpx.AsyncClient) -> None:
     script = (ROOT / "service/web/strings.js").read_text(encoding="utf-8")
     examples = dict(re.findall(r'^  (\w\w): "(.*)",$', script, re.MULTILINE))
     (summary,) = re.findall(r"SUMMARY_EXAMPLE =((?:\s+\".*\" ?\+?)+);", script)
-    async with running(create_app(Settings(bundles=(ROOT / "bundles",)))) as client:
-        for language in (await client.get("/languages")).json():
-            source = language["code"]
-            for target in set(language["targets"]) - {source}:
-                body = {"q": examples[source], "source": source, "target": target}
-                answer = (await client.post("/translate", json=body)).json()["translatedText"]
-                assert re.fullmatch(EXAMPLES[target], answer.replace("’", "'")), f"{source}-{target}: {answer}"
-        reply = await client.post("/summarize", json={"q": "".join(re.findall('"(.*)"', summary))})
+    for language in (await client.get("/languages")).json():
+        source = language["code"]
+        for target in set(language["targets"]) - {source}:
+            body = {"q": examples[source], "source": source, "target": target}
+            answer = (await client.post("/translate", json=body)).json()["translatedText"]
+            assert re.fullmatch(EXAMPLES[target], answer.replace("’", "'")), f"{source}-{target}: {answer}"
+    reply = await client.post("/summarize", json={"q": "".join(re.findall('"(.*)"', summary))})
     assert re.fullmatch(SUMMARIES, reply.json()["summary"]), reply.text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +21,7 @@ from tandem.models.search import Array, GraphSpec, GraphSpecs, SearchOptions, Te
 from tandem.models.vocabulary import SentencePieceVocabulary, train_sentencepiece
 from tandem.service.app import create_app
 from tandem.service.engine import Engine, EngineOptions, SchedulerLimits
-from tandem.service.settings import Settings
+from tandem.service.settings import PREFIX, Settings
 from tests.models.bundle.manifests import small_manifest
 from tests.models.search.tables import best_candidates
 
@@ -235,12 +237,19 @@ async def served(
     """
     pairs = {name: (bundle, copying(bundle)) for name, bundle in bundles.items()}
     engine = make_engine(*pairs.values(), **limits)
-    app = create_app(settings or Settings(shutdown_timeout=5), engine)
+    variables = frozenset((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
+    app = create_app(settings or _settings(variables), engine)
     bundle, graphs = pairs[first]
     async with running(app) as client:
         graphs.entered.clear()  # the probes at the start have stepped
         graphs.together.clear()
         yield Served(app, client, engine, graphs, bundle)
+
+
+@cache
+def _settings(variables: frozenset[tuple[str, str]]) -> Settings:
+    """What is usual, with the variables as they are: reading them takes half of the time of making an app."""
+    return Settings(shutdown_timeout=5)
 
 
 def copying(bundle: Bundle) -> CopyGraphs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,16 +68,15 @@ def test_what_the_equality_covers() -> None:
     assert any(len(own) > 2 for own in lengths.values())
 
 
-MODELS = {case: prepared(case, torch.float64) for case in FIRST_CASES}
-ALONE: dict[Any, tuple[Hypothesis, ...]] = {}
+@cache
+def double(case: Case) -> AnyModel:
+    return prepared(case, torch.float64)
 
 
+@cache
 def alone(case: Case, beam_size: int, which: int, rules: int) -> tuple[Hypothesis, ...]:
-    key = (case, beam_size, which, rules)
-    if key not in ALONE:
-        sentence = Sentence(0, sources(MODELS[case])[which], options(beam_size, rules))
-        ALONE[key] = decoded(DecodeBatch(TorchGraphs(MODELS[case]), beam_size=beam_size), [sentence])[0]
-    return ALONE[key]
+    sentence = Sentence(0, sources(double(case))[which], options(beam_size, rules))
+    return decoded(DecodeBatch(TorchGraphs(double(case)), beam_size=beam_size), [sentence])[0]
 
 
 @settings(max_examples=settings().max_examples // 6)  # of every architecture
@@ -90,8 +90,8 @@ def alone(case: Case, beam_size: int, which: int, rules: int) -> tuple[Hypothesi
 def test_batch_mates_change_nothing(
     actions: list[tuple[str, Any]], beam_size: int, poll_every: int, case: Case, lag: bool
 ) -> None:
-    batch = static(MODELS[case], beam_size, poll_every=poll_every, lag=lag)
-    known = sources(MODELS[case])
+    batch = static(double(case), beam_size, poll_every=poll_every, lag=lag)
+    known = sources(double(case))
     kept, found = played(
         batch, actions, lambda name, which, rules: Sentence(name, known[which], options(beam_size, rules))
     )
@@ -111,7 +111,7 @@ def test_rules_of_repetition_and_required_tokens_are_those_of_the_one_search(
     source: list[int], prefix: list[int], required: list[int], size: int, rounds: int, extra: int
 ) -> None:
     """Few tokens, so that texts repeat themselves in all ways before the first token that is searched for."""
-    model = MODELS[RECURRENT]
+    model = double(RECURRENT)
     rules = SearchOptions(
         beam_size=3, n_best=3, prefix=tuple(prefix), required=tuple(required), no_repeat_ngram_size=size,
         max_rounds=rounds, max_length=min(15, len(prefix) + extra + 1), suppressed=(0, 1, 2, 8, 9, 10),

@@ -75,7 +75,7 @@ async def test_what_is_there_is_not_asked_for_again(served: Served, tmp_path: Pa
 async def test_one_that_fails_is_told_and_tried_again_while_others_are_served(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(fetching, "_FIRST_PAUSE", 0.5)  # each try is a process: the next shall find what is mended
     bundles = tmp_path / "bundles"
     fetch_bundle("firefox:en-de", bundles, FetchOptions(registry=str(served.root)))
     index = served.root / "db" / "models.json"

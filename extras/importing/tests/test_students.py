@@ -6,7 +6,8 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ from tandem.service.runtimes.onnx import OnnxGraphs
 from tandem.training.export.onnx_graphs import sample_inputs
 from tests.command import succeeds
 from tests.hiding import hiding
-from tests.training.toy import write_lines
+from tests.training.toy import without_graphs, write_lines
 
 PAIR = Asked(("en",), ("de",))
 LABELS = Labels("MPL-2.0", "https://example.org/models")
@@ -452,8 +453,15 @@ def test_the_publishers_engine_writes_the_same(tmp_path: Path, folder_name: str,
     assert sum(equal) >= 0.99 * len(lines)
 
 
-def test_a_student_learns_on_from_text_of_ones_own(bundle: Bundle, tmp_path: Path) -> None:
-    """From two files to a bundle that answers, whose vocabulary is the student's."""
+@pytest.mark.parametrize(
+    "graphs",
+    [without_graphs, pytest.param(contextlib.nullcontext, marks=pytest.mark.slow)],
+    ids=["without graphs", "with graphs"],
+)
+def test_a_student_learns_on_from_text_of_ones_own(
+    bundle: Bundle, tmp_path: Path, graphs: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """From two files to a bundle whose vocabulary is the student's."""
     for side, words in (("en", "house old garden"), ("de", "Haus alt Garten")):
         one, *others = words.split()
         write_lines(tmp_path / f"mine.{side}", [f"{one} {' '.join(others)} {number}" for number in range(120)])
@@ -464,7 +472,8 @@ def test_a_student_learns_on_from_text_of_ones_own(bundle: Bundle, tmp_path: Pat
     succeeds("new", "mine", *texts, *corpora, "--recipe", recipe, "--from", bundle.path, *held)
     succeeds("prepare", recipe, "--run", run, *corpora)
     assert "validation after update 2" in succeeds("train", recipe, "--run", run)
-    succeeds("export", run, "--out", out)
+    with graphs():
+        succeeds("export", run, "--out", out)
     learnt = Bundle.load(out)
     assert learnt.source_vocabularies[0].to_bytes() == bundle.source_vocabularies[0].to_bytes()
     assert learnt.manifest.config["history"] == "ssru"

@@ -24,6 +24,7 @@ from tandem.training.loop.validation import TextValidator
 from tandem.training.optimisation.optim import OptimiserConfig
 from tandem.training.recipe import Recipe, TrainingConfig
 from tests.service.support import running
+from tests.sharing import made_once
 from tests.training.toy import DATA, LETTERS, bundle_without_graphs, trained_bundle, write_lines, written
 
 RARE = {"hund": "dog", "maus": "mouse"}
@@ -77,6 +78,7 @@ def lines(chance: random.Random, count: int) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
+@made_once
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("names")
     chance = random.Random(11)
@@ -90,6 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+@made_once
 def bundle(folder: Path) -> Bundle:
     return trained_bundle(recipe(), folder, 80)
 

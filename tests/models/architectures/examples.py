@@ -197,16 +197,19 @@ class Case:
 
     @property
     def recurrent(self) -> bool:
-        """Whether it goes from position to position."""
-        return self.build().recurrent
+        """Whether it goes from position to position, which takes no numbers to tell."""
+        with torch.device("meta"):
+            return build_model(self.architecture, self._config()).recurrent
+
+    def _config(self, **rates: float) -> ModelConfig:
+        return load_config(self.architecture, VARIANTS[self.architecture][self.variant] | rates, str(self))
 
     def build(self, dtype: torch.dtype = torch.float64, *, seed: int = 1, dropout: float = 0.0) -> AnyModel:
         """The model in evaluation mode, moved off its initial values: zeros and ones would hide a wrong term."""
         known = {field.name for field in fields(ARCHITECTURES[self.architecture][0])}
         rates = {name: dropout for name in ("dropout", "attention_dropout") if name in known}
-        mapping = VARIANTS[self.architecture][self.variant] | rates
         torch.manual_seed(seed)
-        model = build_model(self.architecture, load_config(self.architecture, mapping, str(self)))
+        model = build_model(self.architecture, self._config(**rates))
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,10 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from tandem.models.bundle import BUILT, Bundle
+from tandem.models.bundle import GRAPHS, Bundle, add_built
 from tandem.models.errors import ConfigError
 from tandem.models.search import OfflineDecoder, SearchOptions
+from tandem.models.search.graphs import specs_to_json
 from tandem.models.search.offline import NBest
 from tandem.service.runtimes import Placement, open_graphs
 from tandem.service.runtimes.onnx import OnnxGraphs
@@ -40,12 +40,9 @@ def decoded(exported: Exported, graphs: OnnxGraphs) -> list[NBest]:
 def test_what_an_older_version_has_added_is_left_alone(one: Exported, tmp_path: Path) -> None:
     """It put another form of the step beside the others for a GPU."""
     copy = Path(shutil.copytree(one.bundle.path, tmp_path / "dpn"))
-    add_precision(copy, "float16")
-    folder = copy / "onnx/float16"
-    shutil.copy(folder / "step.onnx", folder / "step_resident.onnx")
-    told = json.loads((folder / BUILT).read_text(encoding="utf-8"))
-    told["files"]["step_resident.onnx"] = told["files"]["step.onnx"]
-    (folder / BUILT).write_text(json.dumps(told), encoding="utf-8")
+    files = {path.name: path for path in (copy / "onnx/float32").iterdir()}
+    described = specs_to_json(one.bundle.graph_specs("float32")).encode()
+    add_built(copy, "onnx/float16", {**files, "step_resident.onnx": files["step.onnx"], GRAPHS: described})
     bundle = Bundle.load(copy)
     assert "float16" in bundle.precisions
     assert OnnxGraphs(bundle, "float16", 1).specs == bundle.graph_specs("float16")

@@ -26,6 +26,7 @@ from tandem.training.data.prepare import prepare
 from tandem.training.optimisation.optim import OptimiserConfig
 from tandem.training.recipe import Recipe, TrainingConfig
 from tests.command import needs, succeeds
+from tests.sharing import made_once
 from tests.training.toy import DATA, trained_bundle, write_lines, written
 
 WORDS = [consonant + vowel for consonant in "bdgk" for vowel in "ae"]
@@ -79,6 +80,7 @@ def write_corpus(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
+@made_once
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("edits")
     write_corpus(root)
@@ -87,6 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+@made_once
 def bundle(folder: Path) -> Bundle:
     return trained_bundle(recipe(), folder, 90)
 
