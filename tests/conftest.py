@@ -77,8 +77,10 @@ def _group(item: pytest.Function) -> str:
         return "export" if together else f"export-{architecture}"
     definitions = [found[-1] for found in item._fixtureinfo.name2fixturedefs.values() if found]
     for definition in definitions:
-        if definition.scope == "module":  # also where another module imports it
-            return Path(inspect.unwrap(definition.func).__code__.co_filename).name
+        if definition.scope == "module":
+            written = Path(inspect.unwrap(definition.func).__code__.co_filename)
+            # What another module of tests has, and this one imports, is made once (tests/sharing.py).
+            return (written if written.name.startswith("test_") else item.path).name
     return ""
 
 

@@ -74,7 +74,7 @@ async def test_a_sentence_is_tokenised_once(bundles: dict[str, Bundle], monkeypa
         return encode(self, text, **options)
 
     async with served(bundles) as service:
-        await service.translate("Ja")  # what a vocabulary is asked once is asked now
+        await service.translate(" ".join(reversed(TEXT.split())))  # what is asked once of a character is asked now
         monkeypatch.setattr(SentencePieceVocabulary, "encode", counting)
         reply = await service.translate(TEXT)
         assert reply.json()["translatedText"] == TEXT
