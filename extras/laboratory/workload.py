@@ -120,14 +120,18 @@ def _mean(tokens: Iterable[int]) -> int:
 
 
 def _words(vocabulary: Vocabulary) -> list[str]:
-    """Words that are one piece each: text made of them has as many tokens as words."""
+    """Words that are one piece each: text made of them has as many tokens as words.
+
+    Letters alone are left out, where there are others: a translation that lacks one is tried again.
+    """
     found = []
     vocabulary = untagged(vocabulary)
     for token in range(vocabulary.size):
         word = vocabulary.piece_of(token).lstrip("\u2581")  # sentencepiece's mark of a word's beginning
         if word.isalpha() and vocabulary.encode(normalise(word)) == [token]:
             found.append(word)
-    return found
+    longer = [word for word in found if len(word) > 1]
+    return longer if len(longer) >= _FEWEST_WORDS else found
 
 
 def check_one_text(bundle: Bundle) -> None:

@@ -105,7 +105,7 @@ def places_of_parts(text: str, masked: Masked, names: Sequence[str]) -> tuple[st
             places.setdefault(name, []).append(place)
     written, done, last = "", 0, -1
     found: list[tuple[int, Span]] = []
-    for match in re.finditer("|".join(map(re.escape, places)), text):
+    for match in re.finditer("|".join(map(re.escape, places)), text) if places else ():
         written_before = len(written)
         written += text[done : match.start()]
         left = places[match[0]]

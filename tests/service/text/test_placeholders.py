@@ -48,6 +48,11 @@ def test_a_sign_becomes_no_part_of_a_word(sentence: str, written: str, wanted: s
     assert restored(written, masked, NAMES[:1]) == wanted
 
 
+def test_a_translation_without_placeholders_stays() -> None:
+    masked = Masked.of("Das {x} ist").hide(Protector.of(["placeholders"]).find("Das {x} ist"))
+    assert restored("This is", masked, ("",)) == "This is"
+
+
 def test_parts_that_were_copied_touch_what_they_touched() -> None:
     sentence = "{{^leer}}Ja{{/leer}} %s:%s"
     masked = Masked.of(sentence).hide(Protector.of(["placeholders"]).find(sentence))
