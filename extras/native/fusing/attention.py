@@ -5,7 +5,7 @@ Shape suffixes: B sentences, K rows of a sentence, R = B x K rows, H heads, E wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -34,11 +34,13 @@ def _scaled_product(graph: Graph, name: str) -> tuple[Node, float]:
     return graph.made_by(node.input[0], "MatMul"), 1 / factor if node.op_type == "Div" else factor
 
 
-def _added(graph: Graph, add: Node) -> Iterator[tuple[str, str]]:
-    """The two sides of an addition, either one first."""
-    first, second = add.input
-    yield first, second
-    yield second, first
+def _masked_scores(graph: Graph, softmax: Node) -> tuple[Node, float, Node]:
+    """What a softmax is of: the product of queries and keys, its factor, and the mask as it is added to that."""
+    first, second = graph.made_by(softmax.input[0], "Add").input
+    for product_name, mask_name in ((first, second), (second, first)):
+        with suppress(NoMatch):
+            return *_scaled_product(graph, product_name), graph.made_by(mask_name, "Unsqueeze")
+    raise NoMatch
 
 
 def _query(graph: Graph, name: str, axes: int) -> str:
@@ -48,27 +50,21 @@ def _query(graph: Graph, name: str, axes: int) -> str:
 
 def source_attention(graph: Graph, softmax: Node) -> None:
     """softmax(q k^T scale + mask) v over a source (models/architectures/layers/attention.py, attend, attend_heads)."""
-    add = graph.made_by(softmax.input[0], "Add")
-    for product_name, mask_name in _added(graph, add):
-        try:
-            product, scale = _scaled_product(graph, product_name)
-            mask = graph.made_by(mask_name, "Unsqueeze").input[0]
-        except NoMatch:
-            continue
-        if graph.inputs.get(mask) != 2:
-            raise NoMatch
-        keys, axes = _keys(graph, product.input[1])
-        if len(graph.constant(graph.makers[mask_name].input[1])) != axes - 2:
-            raise NoMatch
-        query = _query(graph, product.input[0], axes)
-        context = graph.read_by(softmax.output[0], "MatMul")
-        last = context if axes == 3 else graph.read_by(context.output[0], "Transpose")
-        if axes == 4:
-            transposed(graph, last, SWAPPED_HEADS)
-        inputs = [_unshaped(graph, query), keys, context.input[1], mask]
-        last, flat = _flat(graph, last)
-        return graph.replace(last, "SourceAttention", inputs, last.output, scale=scale, flat=flat)
-    raise NoMatch
+    product, scale, shown = _masked_scores(graph, softmax)
+    mask = shown.input[0]
+    if graph.inputs.get(mask) != 2:
+        raise NoMatch
+    keys, axes = _keys(graph, product.input[1])
+    if len(graph.constant(shown.input[1])) != axes - 2:
+        raise NoMatch
+    query = _query(graph, product.input[0], axes)
+    context = graph.read_by(softmax.output[0], "MatMul")
+    last = context if axes == 3 else graph.read_by(context.output[0], "Transpose")
+    if axes == 4:
+        transposed(graph, last, SWAPPED_HEADS)
+    inputs = [_unshaped(graph, query), keys, context.input[1], mask]
+    last, flat = _flat(graph, last)
+    graph.replace(last, "SourceAttention", inputs, last.output, scale=scale, flat=flat)
 
 
 def _unshaped(graph: Graph, name: str) -> str:
@@ -144,33 +140,20 @@ def history_attention(graph: Graph, softmax: Node) -> None:
 
 def self_attention(graph: Graph, softmax: Node) -> None:
     """The same of a sequence in itself, from what one product gives as queries, keys and values (an encoder)."""
-    add = graph.made_by(softmax.input[0], "Add")
-    for product_name, mask_name in _added(graph, add):
-        try:
-            product, scale = _scaled_product(graph, product_name)
-            mask = graph.made_by(mask_name, "Unsqueeze")
-        except NoMatch:
-            continue
-        if graph.axes_of_result(mask.input[0]) != 2 or list(graph.constant(mask.input[1])) not in ([1, 2], [-3, -2]):
-            raise NoMatch
-        context = graph.read_by(softmax.output[0], "MatMul")
-        asked, keys, values = (
-            _heads_of(graph, name) for name in (product.input[0], product.input[1], context.input[1])
-        )
-        if (asked[1:], keys[1:], values[1:]) != ((asked[1], SWAPPED_HEADS), (asked[1], _TURNED_KEYS), asked[1:]):
-            raise NoMatch
-        split = graph.made_by(asked[0], "Split")
-        thirds = [asked[0], keys[0], values[0]] == list(split.output)
-        if not thirds or len(split.input) != 1 or setting(split, "axis", 0) not in (-1, 2):
-            raise NoMatch
-        back = graph.read_by(context.output[0], "Transpose")
-        transposed(graph, back, SWAPPED_HEADS)
-        last = graph.read_by(back.output[0], "Reshape")
-        if len(graph.sizes(last.input[1])) != 3:
-            raise NoMatch
-        inputs = [split.input[0], mask.input[0]]
-        return graph.replace(last, "SelfAttention", inputs, last.output, scale=scale, heads=asked[1])
-    raise NoMatch
+    product, scale, mask = _masked_scores(graph, softmax)
+    if graph.axes_of_result(mask.input[0]) != 2 or list(graph.constant(mask.input[1])) not in ([1, 2], [-3, -2]):
+        raise NoMatch
+    context = graph.read_by(softmax.output[0], "MatMul")
+    asked, keys, values = (_heads_of(graph, name) for name in (*product.input, context.input[1]))
+    if (asked[1:], keys[1:], values[1:]) != ((asked[1], SWAPPED_HEADS), (asked[1], _TURNED_KEYS), asked[1:]):
+        raise NoMatch
+    packed = _packed(graph, [asked[0], keys[0], values[0]])
+    back = graph.read_by(context.output[0], "Transpose")
+    transposed(graph, back, SWAPPED_HEADS)
+    last = graph.read_by(back.output[0], "Reshape")
+    if len(graph.sizes(last.input[1])) != 3:
+        raise NoMatch
+    graph.replace(last, "SelfAttention", [packed, mask.input[0]], last.output, scale=scale, heads=asked[1])
 
 
 def _heads_of(graph: Graph, name: str) -> tuple[str, int, list[int]]:
@@ -189,11 +172,16 @@ def _heads_of(graph: Graph, name: str) -> tuple[str, int, list[int]]:
 
 def _side_by_side(graph: Graph, *parts: str) -> tuple[str, list[str]]:
     """What one product gives as query, key and value, and what keys and values are called for the pools."""
-    thirds = [graph.made_by(part, "Reshape").input[0] for part in parts]
-    split = graph.made_by(thirds[0], "Split")
-    if thirds != list(split.output) or len(split.input) != 1 or setting(split, "axis", 0) not in (-1, 2):
-        raise NoMatch
+    packed = _packed(graph, [graph.made_by(part, "Reshape").input[0] for part in parts])
     appended = [reader.output[0] for part in parts[1:] for reader in graph.readers(part, "Squeeze")]
     if len(appended) != 2:
         raise NoMatch
-    return str(split.input[0]), appended
+    return packed, appended
+
+
+def _packed(graph: Graph, thirds: Sequence[str]) -> str:
+    """What a node splits into these thirds of its features."""
+    split = graph.made_by(thirds[0], "Split")
+    if [*thirds] != list(split.output) or len(split.input) != 1 or setting(split, "axis", 0) not in (-1, 2):
+        raise NoMatch
+    return str(split.input[0])

@@ -83,6 +83,13 @@ class Graph:
             raise NoMatch
         return numpy_helper.to_array(self._constants[name], str(self._folder))
 
+    def form(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """Type and shape of a constant, whose numbers are not read. Raises NoMatch where it is none."""
+        if name not in self._constants:
+            raise NoMatch
+        tensor = self._constants[name]
+        return np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)), tuple(tensor.dims)
+
     def number(self, name: str) -> float:
         """The value of a constant that is one number. Raises NoMatch where it is not."""
         value = self.constant(name)

@@ -19,15 +19,15 @@ def product_of_bytes(graph: Graph, product: Node) -> None:
     turned = not graph.is_constant(weights)
     if turned:
         weights = transposed(graph, graph.made_by(weights, "Transpose"), [1, 0])
-    values = graph.constant(weights)
-    if weights_zero or values.dtype != np.int8 or values.ndim != 2 or graph.constant(zero).dtype != np.uint8:
+    kind_of_weights, shape = graph.form(weights)
+    if weights_zero or kind_of_weights != np.int8 or len(shape) != 2 or graph.form(zero)[0] != np.uint8:
         raise NoMatch
-    graph.constant(column_scales)
+    graph.form(column_scales)
     rows = _Rows(graph, levels, graph.number(scale), int(graph.number(zero)))
     end = _End(graph, product)
     if rows.largest:
         end.multiplied_by(rows.largest)
-    bias = bias or end.added_constant(values.shape[0 if turned else 1])
+    bias = bias or end.added_constant(shape[0 if turned else 1])
     flat, residual = end.flattened(), end.added()
     factor = end.scaled() if residual else 1.0
     own = {"turned": int(turned), "flat": flat, "factor": factor, "rectified": end.rectified()}
@@ -88,7 +88,7 @@ class _End:
         with suppress(NoMatch):
             add = self._next("Add")
             bias = self._graph.beside(add, self.last.output[0])
-            if self._graph.constant(bias).shape == (columns,):
+            if self._graph.form(bias)[1] == (columns,):
                 self.last = add
                 return bias
         return ""
