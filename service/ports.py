@@ -14,6 +14,7 @@ types of what stands there are the core's, beside their use:
     extracts    ``ExtractText``         summaries without a model (``service.translation.summaries``)
     reranker    ``DecodeRanked``        the choice among hypotheses by a model back (``service.translation.plans``)
     strings     ``ProgramStrings``      what is done to strings of programs (``service.translation.stages``)
+    fidelity    ``Fidelity``            translations held against sources (``service.translation.fidelity``)
     stages      ``StageMaker``          text stages (``service.translation.stages``)
     readers     ``StageReader``         what these need of bundles (``models.bundle``)
     versions    function                versions that aliases were switched to (``service.bundles.loading``)
@@ -79,6 +80,7 @@ class Extra:
     extracts: str | None = None
     reranker: str | None = None
     strings: str | None = None
+    fidelity: str | None = None
     stages: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, str] = field(default_factory=dict)
     operators: str | None = None

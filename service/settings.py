@@ -119,6 +119,11 @@ class CoreSettings(BaseSettings):
         description="Text stages around a model: those that its bundle asks for, such as `rewriting` for weak models,"
         " or none (off).",
     )
+    fidelity: bool = Field(
+        default=True,
+        description="Hold every translation against its source: what is lost is tried again, and ends and capitals are"
+        " the source's.",
+    )
     threads: int = Field(
         default=1, ge=1, le=256, description="Threads of one model call; more than 1 gives up byte-identical answers."
     )

@@ -51,6 +51,7 @@ class LocalLimits:
     pivot_languages: tuple[str, ...] = ()
     rerank: Literal["never", "bulk", "always"] = "never"
     stages: Literal["bundle", "off"] = "bundle"
+    fidelity: bool = True
 
 
 class LocalService:

@@ -59,6 +59,7 @@ class Translator:
         threads: int = 1,
         workers: int = 1,
         stages: bool = True,
+        fidelity: bool = True,
     ) -> None:
         """
         Args:
@@ -69,13 +70,14 @@ class Translator:
             threads: of one computation.
             workers: threads that decode.
             stages: whether bundles have the text stages that their manifests ask for, such as a lexicon.
+            fidelity: whether translations are held against their sources, and tried again where something is lost.
 
         Raises:
             ConfigError: no bundle there, or a runtime, precision or device that there is not.
             BundleError: a bundle is refused, with every fault.
         """
         given = [bundles] if isinstance(bundles, str | PathLike) else bundles
-        limits = LocalLimits(stages="bundle" if stages else "off")
+        limits = LocalLimits(stages="bundle" if stages else "off", fidelity=fidelity)
         placement = Placement(resolve_device(runtime, device))
         opened = [
             OpenBundle.of(_read(folder, stages), runtime, precision, threads, placement)

@@ -14,8 +14,8 @@ from tandem.extras.strings.accelerators import (
     without_accelerator,
 )
 from tandem.extras.strings.code import find_code
-from tandem.service.text.faithful import ESCAPED
 from tandem.service.text.masking import Masked
+from tandem.service.translation.fidelity import ESCAPED
 from tandem.service.translation.stages import ProgramStrings, Recalled, StagedSentence
 
 

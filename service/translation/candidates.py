@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -11,11 +11,10 @@ from tandem.models.search import Hypothesis
 from tandem.service.bundles.aligning import NOTHING, word_aligner
 from tandem.service.bundles.served import ServedModel
 from tandem.service.engine import Decoded
-from tandem.service.text.faithful import Fault, ended_like
-from tandem.service.text.languages import base_code
 from tandem.service.text.loops import cut_loops
 from tandem.service.text.masking import Hidden, Masked
 from tandem.service.text.placeholders import cased, found_parts, marked, restored
+from tandem.service.translation.fidelity import Fault
 
 Known: TypeAlias = Literal["memory", "stage"]
 """What has translations without decoding: the caller's translation memory, or a text stage."""
@@ -124,6 +123,7 @@ def candidates_in_parts(
     pieces: Sequence[str | int | Hidden],
     read: Sequence[Sequence[str]],
     decoded: Sequence[Decoded],
+    ended: Callable[[str, str], str],
 ) -> list[Candidate]:
     """Of a unit in pieces, as many as the piece with the most hypotheses has; one where nothing was decoded.
 
@@ -133,9 +133,10 @@ def candidates_in_parts(
         pieces: in order text that stays, the numbers of jobs, and hidden parts.
         read: what each job read.
         decoded: the results of the jobs.
+        ended: what was written with the final punctuation of what was read.
     """
     ranks = max((len(one.hypotheses) for one in decoded), default=1)
-    return [_in_parts(model, masked, pieces, read, [nth(one, rank) for one in decoded]) for rank in range(ranks)]
+    return [_in_parts(model, masked, pieces, read, [nth(one, rank) for one in decoded], ended) for rank in range(ranks)]
 
 
 def _in_parts(
@@ -144,6 +145,7 @@ def _in_parts(
     pieces: Sequence[str | int | Hidden],
     read: Sequence[Sequence[str]],
     hypotheses: Sequence[Hypothesis],
+    ended: Callable[[str, str], str],
 ) -> Candidate:
     cut = [cut_loops(model.decode(one, core), *core) for one, core in zip(hypotheses, read, strict=True)]
     text = ""
@@ -151,7 +153,7 @@ def _in_parts(
         if isinstance(piece, Hidden):
             text += cased(piece, masked, not any(map(str.isalnum, text)))
         elif isinstance(piece, int):
-            text += ended_like(cut[piece][0], read[piece][0], base_code(model.target))
+            text += ended(cut[piece][0], read[piece][0])
         else:
             text += piece
     repetition = any(looped for _, looped in cut)

@@ -17,6 +17,7 @@ from tandem.service.errors import InvalidOption, LanguageNotServed, PairNotServe
 from tandem.service.ports import extras, load
 from tandem.service.text.detection import Guess
 from tandem.service.text.languages import base_code
+from tandem.service.translation.fidelity import UNCHECKED, Fidelity, fidelity
 from tandem.service.translation.requests import (
     Context,
     DecodeRequest,
@@ -52,6 +53,7 @@ class Plan:
         channel: the model of the other direction, which ranks the hypotheses too; None = none does.
         onward: how what is written is decoded in its turn, where it is in a language between; None = it is the answer.
         stages: what is done to sentences and translations, around all models that they go through.
+        fidelity: holds translations against their sources.
     """
 
     request: DecodeRequest
@@ -69,6 +71,7 @@ class Plan:
     channel: ServedModel | None = None
     onward: Plan | None = None
     stages: Stages = ()
+    fidelity: Fidelity = UNCHECKED
 
     @property
     def model(self) -> ServedModel:
@@ -84,6 +87,10 @@ class Plan:
     def writer(self) -> ServedModel:
         """Writes the answer."""
         return self.route.models[-1]
+
+    def ended_like(self, written: str, source: str) -> str:
+        """A part of a translation with the final punctuation of its source."""
+        return self.fidelity.ended(written, source, base_code(self.writer.target))
 
     def job(self, ids: tuple[Ids, ...], *, first: bool, reserved: Sequence[str] = (), attention: bool = False) -> Job:
         """A sentence to decode.
@@ -147,11 +154,11 @@ def make_plan(
         )  # fmt: skip
 
     last = hop(route.onward or route, search_options(request, route.models[-1], limits), request.prefix, None)
-    stages = make_stages(request, route, limits)
+    stages, checks = make_stages(request, route, limits), fidelity() if limits.fidelity else UNCHECKED
     if route.onward is None:
-        return replace(last, stages=stages)
+        return replace(last, stages=stages, fidelity=checks)
     between = search_options(DecodeRequest(q=(), beam_size=request.beam_size), route.model, limits)
-    return replace(hop(route, between, None, last), stages=stages)
+    return replace(hop(route, between, None, last), stages=stages, fidelity=checks)
 
 
 def make_stages(request: DecodeRequest, route: Route, limits: RequestLimits) -> Stages:

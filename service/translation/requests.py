@@ -56,6 +56,7 @@ class RequestLimits(Protocol):
     pivot_languages: tuple[str, ...]
     rerank: Literal["never", "bulk", "always"]
     stages: Literal["bundle", "off"]
+    fidelity: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tandem.service.engine import Decoded, Job
 from tandem.service.text.detection import Guess
-from tandem.service.text.faithful import Fault
+from tandem.service.translation.fidelity import Fault
 
 _DESCRIBED = {"use_attribute_docstrings": True}
 

@@ -23,11 +23,10 @@ from itertools import islice, zip_longest
 from tandem.models.search import Hypothesis
 from tandem.models.text import normalise
 from tandem.service.bundles.aligning import Alignment, word_aligner
-from tandem.service.bundles.served import ServedModel, Tokeniser
+from tandem.service.bundles.served import Tokeniser
 from tandem.service.engine import Decoded, Job
 from tandem.service.errors import InvalidOption
 from tandem.service.text.blocks import MarkupDocument, markup_reader
-from tandem.service.text.faithful import BROKEN, begun_like, ended_like, find_faults, spelt_like, to_hide
 from tandem.service.text.foreign import find_foreign
 from tandem.service.text.languages import base_code
 from tandem.service.text.layout import Document, is_translatable
@@ -79,8 +78,9 @@ class Attempt:
     known: tuple[str, ...] = ()
     known_from: Known | None = None
 
-    def candidates(self, model: ServedModel, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
+    def candidates(self, plan: Plan, masked: Masked, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of the jobs say, best first, at least one; ``masked``: of the unit."""
+        model = plan.writer
         if self.known_from is not None:
             kept = (True,) * len(masked.hidden)  # as whoever corrected it wants them
             return [Candidate(text, None, kept, known_from=self.known_from) for text in self.known]
@@ -88,7 +88,7 @@ class Attempt:
             remaining = iter(decoded)
             decoded = [joined([*islice(remaining, cut)]) for cut in self.cuts]
         if self.pieces is not None:
-            found = candidates_in_parts(model, masked, self.pieces, self.read, decoded)
+            found = candidates_in_parts(model, masked, self.pieces, self.read, decoded, plan.ended_like)
         else:
             found = candidates_of_whole(model, masked, self.names, self.read[0], self.longest, decoded[0], self.copied)
         if self.before is None:
@@ -266,22 +266,16 @@ class Unit:
 
     def candidates_of(self, plan: Plan, attempt: Attempt, decoded: Sequence[Decoded]) -> list[Candidate]:
         """What the results of an attempt's jobs say, best first, as it is written."""
-        found = attempt.candidates(plan.writer, self.masked, decoded)
+        found = attempt.candidates(plan, self.masked, decoded)
         if attempt.known_from or len(self.texts) > 1:
             return found
         return sorted((self._checked(plan, one) for one in found), key=lambda one: (not one.complete, bool(one.faults)))
 
     def _checked(self, plan: Plan, one: Candidate) -> Candidate:
-        """A candidate as it is written: after all stages, with the source's end, and with what is at fault in it."""
-        written = finished(plan.stages, one.text, self.sentence)
-        language = base_code(plan.writer.target)
-        text = spelt_like(written, self.masked.target, language)
-        text = ended_like(text, self.masked.target, language)
-        if not (self.first and plan.request.prefix):
-            text = begun_like(text, self.masked)
-        faults = find_faults(self.masked, text, plan.rare, self.sent.target, language)
-        if "characters" in faults and BROKEN not in self.masked.source:
-            text = text.replace(BROKEN, "")
+        """A candidate as it is written: after all stages, and with what is at fault in it."""
+        written, language = finished(plan.stages, one.text, self.sentence), base_code(plan.writer.target)
+        begins = not (self.first and plan.request.prefix)
+        text, faults = plan.fidelity.check(written, self.sentence, language, plan.rare, begins=begins)
         return replace(one, text=text, faults=faults)
 
     def work(self, plan: Plan) -> list[tuple[Plan, Job]]:
@@ -335,7 +329,7 @@ class Unit:
 
     def _hides_more(self, plan: Plan, best: Candidate) -> bool:
         before, attempt = self.masked, self.attempt
-        more = to_hide(before, best.text, best.faults, plan.rare, base_code(plan.writer.target))
+        more = plan.fidelity.to_hide(before, best.text, best.faults, plan.rare, base_code(plan.writer.target))
         if more:
             self.masked = before.hide(more)
         every = {*range(len(self.masked.hidden))}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tandem.service.text.faithful import ended_like
 from tandem.service.text.glossary import Glossary
 from tandem.service.text.layout import Document
 from tandem.service.text.masking import Masked
@@ -65,33 +64,6 @@ def translated(text: str) -> list[str]:
 )
 def test_what_is_layout_and_what_is_text(text: str, sentences: list[str]) -> None:
     assert translated(text) == sentences
-
-
-@pytest.mark.parametrize(
-    ("source", "written", "language", "ended"),
-    [
-        ("Er rief: „Geh!“", "He called: “Go.”", "en", "He called: “Go!”"),
-        ("Neu (siehe unten!)", "New (see below.)", "en", "New (see below!)"),
-        ("Er rief: „Geh.“", "He called: “Go.”", "en", "He called: “Go.”"),
-        ("»Komm her!«, rief er.", "“Come here.”, he called.", "en", "“Come here!”, he called."),
-        ("»Komm her!«, rief er.", "“Come here,” he called.", "en", "“Come here!” he called."),
-        ("»Komm her«, rief er.", "“Come here,” he called.", "en", "“Come here,” he called."),
-        (
-            '"Why?" he asked. "No!"',
-            "« Pourquoi », demanda-t-il. « Non ! »",
-            "fr",
-            "« Pourquoi », demanda-t-il. « Non ! »",
-        ),
-        ('"Why?" he asked.', "« Pourquoi. », demanda-t-il.", "fr", "« Pourquoi ? », demanda-t-il."),
-        ("You have %d messages!", "Vous avez %d messages!", "fr", "Vous avez %d messages !"),
-        ("Are you sure?", "Êtes-vous sûr ?", "fr", "Êtes-vous sûr ?"),
-        ("Done!", "Fait.", "fr", "Fait !"),
-        ("Done!", "Fertig.", "de", "Fertig!"),
-        ("Das ist so", "That is so.", "en", "That is so"),
-    ],
-)
-def test_a_translation_ends_as_its_source_does(source: str, written: str, language: str, ended: str) -> None:
-    assert ended_like(written, source, language) == ended
 
 
 def test_a_new_page_is_a_line_end() -> None:

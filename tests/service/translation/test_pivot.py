@@ -152,14 +152,6 @@ async def test_hidden_parts_and_terms_go_all_the_way(tmp_path: Path, taught: tup
     assert body["glossary"] == [{"source": "Haus", "target": "home", "found": True}]
 
 
-async def test_a_piece_of_which_the_first_makes_no_words_stays_as_it_wrote_it(tmp_path: Path) -> None:
-    of = {"training": UNTAUGHT}, {"training": UNTAUGHT}
-    async with chained(tmp_path, of=of) as chain:
-        chain.first.words = {IST: VOCABULARY.eos}  # it writes nothing for a piece that begins so
-        body = (await chain.translate("ist {n} Haus", protect=["placeholders"])).json()
-    assert (body["translatedText"].split(), body["protected"]) == (["{n}", "Haus"], [{"text": "{n}", "kept": True}])
-
-
 async def test_nothing_went_through_a_language_where_nothing_was_decoded(chain: Chain) -> None:
     body = (await chain.translate(["{n}", "Haus {n}"], protect=["{n}", "Haus"])).json()
     assert body["translatedText"] == ["{n}", "Haus {n}"] and "via" not in body

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.service.text.faithful import begun_like, ended_like, find_faults, spelt_like, to_hide
+from tandem.extras.fidelity.checks import begun_like, ended_like, find_faults, spelt_like, to_hide
 from tandem.service.text.masking import Masked
 from tandem.service.text.protect import always_kept
 
@@ -186,3 +186,30 @@ def test_numbers_and_abbreviations_keep_their_marks(source: str, written: str, w
 )
 def test_a_translation_begins_like_its_source(source: str, written: str, wanted: str) -> None:
     assert begun_like(written, masked(source)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "language", "ended"),
+    [
+        ("Er rief: „Geh!“", "He called: “Go.”", "en", "He called: “Go!”"),
+        ("Neu (siehe unten!)", "New (see below.)", "en", "New (see below!)"),
+        ("Er rief: „Geh.“", "He called: “Go.”", "en", "He called: “Go.”"),
+        ("»Komm her!«, rief er.", "“Come here.”, he called.", "en", "“Come here!”, he called."),
+        ("»Komm her!«, rief er.", "“Come here,” he called.", "en", "“Come here!” he called."),
+        ("»Komm her«, rief er.", "“Come here,” he called.", "en", "“Come here,” he called."),
+        (
+            '"Why?" he asked. "No!"',
+            "« Pourquoi », demanda-t-il. « Non ! »",
+            "fr",
+            "« Pourquoi », demanda-t-il. « Non ! »",
+        ),
+        ('"Why?" he asked.', "« Pourquoi. », demanda-t-il.", "fr", "« Pourquoi ? », demanda-t-il."),
+        ("You have %d messages!", "Vous avez %d messages!", "fr", "Vous avez %d messages !"),
+        ("Are you sure?", "Êtes-vous sûr ?", "fr", "Êtes-vous sûr ?"),
+        ("Done!", "Fait.", "fr", "Fait !"),
+        ("Done!", "Fertig.", "de", "Fertig!"),
+        ("Das ist so", "That is so.", "en", "That is so"),
+    ],
+)
+def test_a_translation_ends_as_its_source_does(source: str, written: str, language: str, ended: str) -> None:
+    assert ended_like(written, source, language) == ended

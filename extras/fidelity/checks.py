@@ -9,16 +9,15 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
-from typing import Literal, TypeAlias
 
 from tandem.service.text.glossary import capitalised
 from tandem.service.text.layout import is_translatable
 from tandem.service.text.masking import Hidden, HiddenPlace, Masked, apart
 from tandem.service.text.spans import Span
+from tandem.service.translation.fidelity import ESCAPED, Fault, Fidelity
+from tandem.service.translation.stages import StagedSentence
 
 BROKEN = "\ufffd"
-ESCAPED = "\\'"
-"""An apostrophe as some programs want it; languages differ in how many they write."""
 _GROUPS = " .,'’\u00a0\u202f"
 _NUMBER = re.compile(rf"\d{{1,3}}(?:[{_GROUPS}]\d{{3}})+(?!\d)|\d+")
 _LONG, _HUGE = 4, 9  # digits; shorter numbers are written in words, too, and longer ones are no times of day
@@ -71,10 +70,19 @@ _SAME = str.maketrans("。！？：；，", ".!?:;,")
 _ABBREVIATED = re.compile(r"(?:\w\.\w+|\b(?:etc|Inc|Co|Corp|Ltd|Jr|Sr|St|No|Nr|usw|bzw|Mr|Mrs|Ms|Dr|Prof|M|Mme))\.\Z")
 
 
-Fault: TypeAlias = Literal["characters", "signs", "numbers", "parts", "brackets", "words"]
-"""What a translation lacks, or has and its source does not: a broken character, a sign or a letter that models hardly
-know, a number of four digits or more, or another number or none instead of one, a part that comes back as it is, the
-other one of two brackets or quotation marks, or words at all."""
+def check(
+    written: str, sentence: StagedSentence, language: str, rare: Set[str], *, begins: bool
+) -> tuple[str, tuple[Fault, ...]]:
+    """A translation with the marks, the end and, where it ``begins``, the capital of its source, and without broken
+    characters that this lacks; and what is at fault in it."""
+    read = sentence.read
+    text = ended_like(spelt_like(written, read.target, language), read.target, language)
+    if begins:
+        text = begun_like(text, read)
+    faults = find_faults(read, text, rare, sentence.sent.target, language)
+    if "characters" in faults and BROKEN not in read.source:
+        text = text.replace(BROKEN, "")
+    return text, faults
 
 
 def find_faults(
@@ -308,3 +316,6 @@ def _without(text: str, parts: Iterable[str]) -> str:
 
 def _matches(pattern: str, text: str) -> Iterator[Span]:
     return (Span(*match.span()) for match in re.finditer(pattern, text))
+
+
+FIDELITY = Fidelity(check, to_hide, ended_like)

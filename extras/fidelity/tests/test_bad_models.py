@@ -79,12 +79,14 @@ def drawn(count: int) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text.strip()][:count]
 
 
-async def translated(folder: Path, garble: Garble, texts: list[str]) -> list[tuple[str, str, set[str]]]:
+async def translated(
+    folder: Path, garble: Garble, texts: list[str], **settings: Any
+) -> list[tuple[str, str, set[str]]]:
     """Text, translation, and what the details say is at fault."""
     bundle = tiny_bundle(folder)
     graphs = Garbling(bundle.target_vocabulary.size)
     graphs.garble = garble
-    app = create_app(Settings(max_texts=len(texts), shutdown_timeout=5), make_engine((bundle, graphs)))
+    app = create_app(Settings(max_texts=len(texts), shutdown_timeout=5, **settings), make_engine((bundle, graphs)))
     async with running(app) as client:
         body = {"q": texts, "source": "de", "target": "en", "details": True, "beam_size": 1}
         reply = await client.post("/translate", json=body)
@@ -127,3 +129,9 @@ async def test_what_is_lost_is_hidden_and_comes_back(tmp_path: Path, model: str,
 async def test_what_cannot_be_mended_is_marked(tmp_path: Path) -> None:
     ((_, written, faults),) = await translated(tmp_path, MODELS["without words"], ["das haus ist alt"])
     assert not any(map(str.isalpha, written)) and faults == {"words"}
+
+
+async def test_switched_off_everything_stands_as_the_model_wrote_it(tmp_path: Path) -> None:
+    model, text = MODELS["that changes a digit"], "das haus ist von 1984."
+    ((_, written, faults),) = await translated(tmp_path, model, [text], fidelity=False)
+    assert written == text.replace("9", "8") and not faults
