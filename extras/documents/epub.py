@@ -1,6 +1,7 @@
 """Books: the pages of an EPUB and its tables of contents. Fonts, pictures, styles and scripts are copied as they are.
 
-The book's language becomes the one that it is translated into; its title and other facts about it stay.
+The book's language becomes the one that it is translated into, and its title and description are translated, as its
+table of contents has them; other facts about it stay.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from urllib.parse import unquote
 from tandem.extras.documents.archive import Package, encrypted, package_format, parse_xml
 from tandem.extras.files.bounds import FileRefused
 from tandem.extras.files.formats.encoding import Text
-from tandem.extras.files.formats.passages import Parts
-from tandem.extras.files.formats.xml import XmlRules, decode_xml, read_xml
+from tandem.extras.files.formats.passages import Part, Parts, Passage, PassagePiece, PieceRole
+from tandem.extras.files.formats.xml import XmlRules, decode_xml, escape, read_xml
 from tandem.extras.markup.html import READINGS
 from tandem.extras.markup.nesting import BLOCKS, DRAWN
 
@@ -36,7 +37,8 @@ _RULES = {"application/xhtml+xml": _PAGE, "application/x-dtbncx+xml": _CONTENTS}
 _REFERENCE = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,31};)")
 _XML_REFERENCES = ("amp;", "lt;", "gt;", "quot;", "apos;")
 _LANGUAGE = re.compile(r"(<dc:language\b[^>]*>)[^<]*(</dc:language>)")
-_ROOT = re.compile(r"<html\b[^>]*>")
+_FACT = re.compile(r"(<dc:(?:title|description)\b[^>]*(?<!/)>)([^<]*)(?=</dc:)")
+_ROOT = re.compile(r"<(?:html|ncx)\b[^>]*>")
 _ROOT_LANGUAGE = re.compile(r"""(\s(?:xml:)?lang\s*=\s*["'])[^"']*""")
 
 
@@ -50,7 +52,7 @@ def _members(package: Package) -> Iterator[tuple[str, Text, Parts]]:
             raise encrypted()
     text = decode_xml(raw, "epub")
     language = html.escape(package.source.target)
-    yield name, text, (_LANGUAGE.sub(rf"\g<1>{language}\g<2>", text.characters, count=1),)
+    yield name, text, tuple(_facts(_LANGUAGE.sub(rf"\g<1>{language}\g<2>", text.characters, count=1)))
     for page, rules in pages:
         text = decode_xml(package.read(page), "epub")
         characters = _REFERENCE.sub(_character, text.characters)
@@ -70,6 +72,17 @@ def _package_name(package: Package) -> str:
         for root in parse_xml(package.read(_CONTAINER)).iter("{*}rootfile"):
             return str(root.get("full-path", ""))
     raise FileRefused.wrong_type("epub", "no EPUB book")
+
+
+def _facts(characters: str) -> Iterator[Part]:
+    """What the book says of itself."""
+    done = 0
+    for fact in _FACT.finditer(characters):
+        start, end = fact.span(2)
+        yield characters[done:start]
+        yield Passage((PassagePiece(PieceRole.TEXT, fact[2], html.unescape(fact[2])),), escape)
+        done = end
+    yield characters[done:]
 
 
 def _pages(root: Any, folder: str) -> list[tuple[str, XmlRules]]:

@@ -1,8 +1,8 @@
 """OpenDocument texts, presentations and tables: paragraphs of the body, text boxes, notes, headers and footers.
 
 Deleted text of tracked changes, document properties, charts and scripts are copied as they are. So are cells whose text
-a table's formulas, validations, conditions or filters compare with: the table would show other results; and paragraphs
-in a style for code.
+a table's formulas, validations, conditions or filters compare with: the table would show other results; what formulas
+give; and paragraphs in a style for code.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _RULES = XmlRules(
     skipped=frozenset(("text:tracked-changes", "office:binary-data", "office:scripts")),
     readings=frozenset(("text:ruby-text",)),
     style="text:style-name",
+    computed="table:formula",
 )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tandem.extras.documents.runs import RunItem, Style, build, is_office, local_name, rows
 from tandem.extras.files.bounds import Segment
-from tandem.extras.files.formats.passages import Reader
+from tandem.extras.files.formats.passages import Reader, is_text
 from tandem.extras.files.formats.txt import one_line
 from tandem.service.text.layout import is_translatable
 
@@ -37,7 +37,7 @@ def stretches(paragraph: Any) -> Iterator[Stretch]:
     for row in rows(paragraph):
         items = row.items
         wordy = [number for number, item in enumerate(items) if item.text.strip()]
-        if not any(is_translatable(item.text) for item in items):
+        if not any(is_text(item.text) for item in items):
             continue
         start, end = wordy[0], wordy[-1] + 1
         while not items[start].elements:  # it shares them with the one before

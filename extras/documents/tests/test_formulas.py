@@ -67,6 +67,14 @@ def test_cells_that_a_table_of_opendocument_compares_stay(tmp_path: Path, attrib
     assert members(translated(tmp_path, "ods", content)) == members(content)
 
 
+def test_what_a_formula_gives_is_worked_out_again(tmp_path: Path) -> None:
+    table = members(SAMPLES["ods"][0])["content.xml"].decode()
+    given = 'table:formula="of:=[.A9]" office:string-value="Abend" office:value-type="string"'
+    table = table.replace('office:value-type="float"', given).replace(">12<", ">Abend<")
+    content = with_members(SAMPLES["ods"][0], {"content.xml": table})
+    assert "Abend" in table and [one.text for one in segments(tmp_path, "ods", content)] == ["guten morgen"]
+
+
 @pytest.mark.parametrize(
     ("formula", "text", "found"),
     [

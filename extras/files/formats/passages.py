@@ -159,7 +159,7 @@ class Passage:
         return whole[:start] + core.replace("\n", "<br>") + whole[start + len(core) :]
 
     def _own(self, limit: int) -> list[Segment]:
-        if not any(piece.role is PieceRole.TEXT and is_translatable(piece.text) for piece in self._inside):
+        if not any(piece.role is PieceRole.TEXT and is_text(piece.text) for piece in self._inside):
             return []
         text = self._html.strip()
         if self._plain:
@@ -298,6 +298,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d{1,3}(?=\s*/?>))[^<>]*?(/?)>")
 
 
 _CODE = re.compile(r"[!-~\u00a1-\u024f]*(?:[\d_/\\@=<>{}$%&+*~^|#\[\]]|\w[.:]\w|[a-z][A-Z])[!-~\u00a1-\u024f]*")
+_AMOUNT = re.compile(r"[€$£¥]\s?\d|\d\s?[€$£¥]")
 _MARK_BEHIND = re.compile(r"(?<=\w)[*:]+\Z")
 _TWO_LABELS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]*(?:/[^\W\d_a-zß-ÿ][^\W\d_]*)+")  # each with a capital
 _FORMS = re.compile(r"\{\s*[\w.]+\s*,\s*(plural|select|selectordinal)\s*,(?:\s*offset:\d+)?")
@@ -405,6 +406,11 @@ def pieces_of(text: str, places: Iterable[tuple[int, int]], read: Callable[[str]
             names[name] += 1
         found.append(PassagePiece(PieceRole.KEPT, raw, "" if tag or _PRIVATE.fullmatch(raw) else raw))
     return [*found, PassagePiece(PieceRole.TEXT, text[done:], read(text[done:]))] if done < len(text) else found
+
+
+def is_text(text: str) -> bool:
+    """Whether a document's text is translated: it has words, or an amount of money, which languages write otherwise."""
+    return is_translatable(text) or _AMOUNT.search(text) is not None
 
 
 def is_prose(text: str) -> bool:

@@ -73,6 +73,7 @@ class XmlRules:
         style: the attribute that names an element's style.
         raised: styles of text above or below the line, with the HTML element for it.
         verbatim: styles of elements that stay.
+        computed: the attribute of elements whose text programs work out, so that it stays; none where it is empty.
     """
 
     paragraphs: frozenset[str]
@@ -86,6 +87,7 @@ class XmlRules:
     style: str = ""
     raised: Mapping[str, str] = field(default_factory=dict)
     verbatim: Container[str] = ()
+    computed: str = ""
 
     def parts(self, element: Element) -> Iterator[Part]:
         """An element's parts. Raises RecursionError where it is nested too deeply."""
@@ -102,6 +104,8 @@ class XmlRules:
     def _stays(self, element: Element) -> bool:
         given = element.token.attributes
         if element.name in self.skipped or given.get("translate") == "no" or given.get("mtype") == "protected":
+            return True
+        if self.computed and self.computed in given:
             return True
         return element.name in self.paragraphs and given.get(self.style) in self.verbatim
 

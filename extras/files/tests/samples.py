@@ -309,7 +309,7 @@ SAMPLES: dict[str, tuple[bytes, list[str]]] = {
     "epub": (
         book(),
         [
-            "Das Buch", "das haus",
+            "Titel", "Das Buch", "das haus",
             'wo ist <span id="s1">der bahnhof</span><img id="o4"> heute?', 'lose <code id="o1">make test</code> worte',
             "eins", "zwei & drei", "ganz fett", "das haus", "das haus",
         ],

@@ -30,9 +30,12 @@ from tandem.extras.documents.tests.documents import (
     BOUNDS,
     blank,
     members,
+    paragraph,
+    run,
     segments,
     source_file,
     translated,
+    with_body,
     with_members,
 )
 from tandem.extras.files.bounds import FileRefused
@@ -59,6 +62,26 @@ def unnumbered(text: str) -> str:
 def in_capitals(folder: Path, ending: str, content: bytes) -> bytes:
     found = segments(folder, ending, content)
     return translated(folder, ending, content, [upper(one.text) if one.markup else one.text.upper() for one in found])
+
+
+def open_document(*texts: str) -> bytes:
+    document, written = odf.opendocument.OpenDocumentText(), io.BytesIO()
+    for text in texts:
+        document.text.addElement(odf.text.P(text=text))
+    document.write(written)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("docx", with_body(paragraph(run("3,50 €")) + paragraph(run("3,50")))),
+        ("md", "| Preis |\n|---|\n| 3,50 € |\n| 3,50 |\n".encode()),
+        ("odt", open_document("3,50 €", "3,50")),
+    ],
+)
+def test_amounts_of_money_alone_are_texts(tmp_path: Path, ending: str, content: bytes) -> None:
+    assert [one.text for one in segments(tmp_path, ending, content) if any(map(str.isdigit, one.text))] == ["3,50 €"]
 
 
 def test_every_type_has_a_sample() -> None:
