@@ -189,6 +189,8 @@ def ended_like(written: str, source: str, language: str = "") -> str:
     if wanted.translate(_SAME) == found.translate(_SAME) or not any(map(str.isalnum, written)):
         return written
     body = written.rstrip()
+    if wanted == "." and _CLOSING.search(body):  # the sentence ends within what is quoted
+        return written
     if found == "." and _ABBREVIATED.search(body) and wanted in ("", "."):
         return written
     body = body[: len(body) - len(found)]

@@ -209,6 +209,8 @@ def test_a_translation_begins_like_its_source(source: str, written: str, wanted:
         ("Done!", "Fait.", "fr", "Fait !"),
         ("Done!", "Fertig.", "de", "Fertig!"),
         ("Das ist so", "That is so.", "en", "That is so"),
+        ("“It is so,” he said.", 'Er sagte: "Es ist so."', "de", 'Er sagte: "Es ist so."'),
+        ("“It is so,” he said!", 'Er sagte: "Es ist so"', "de", 'Er sagte: "Es ist so"!'),
     ],
 )
 def test_a_translation_ends_as_its_source_does(source: str, written: str, language: str, ended: str) -> None:
