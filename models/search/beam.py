@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,11 @@ class Live:
     last_BK: NDArray[np.int64]
     parent_BK: NDArray[np.int64]
     age_B: NDArray[np.int64]
+
+    @property
+    def even(self) -> bool:
+        """Whether all hypotheses are equally long, as those of one sentence are."""
+        return len(set(self.age_B.tolist())) == 1
 
     @property
     def alive_BK(self) -> NDArray[np.bool_]:
@@ -124,9 +130,11 @@ def candidates(scores_BC: Array, tokens_BC: Array, parents_BC: Array, *, beam_si
 
 def retire(live: Live, best: Candidates, *, beam_size: int, eos: int) -> dict[int, tuple[Ended, ...]]:
     """The hypotheses that end now, by place: EOS counts only among the first K candidates."""
-    first_BK = slice(None), slice(beam_size)
-    ends_BK = (best.tokens_BC[first_BK] == eos) & np.isfinite(best.scores_BC[first_BK])
+    ends_BK = best.tokens_BC[:, :beam_size] == eos
     ended: dict[int, tuple[Ended, ...]] = {}
+    if not ends_BK.any():
+        return ended
+    ends_BK &= np.isfinite(best.scores_BC[:, :beam_size])
     for place, rank in zip(*(axis.tolist() for axis in ends_BK.nonzero()), strict=True):
         row, total = best.parents_BC[place, rank], float(best.scores_BC[place, rank])
         ended[place] = (*ended.get(place, ()), snapshot(live, place, int(row), total))
@@ -145,11 +153,10 @@ def extend(live: Live, best: Candidates, *, beam_size: int, eos: int) -> Live:
     """The first K candidates that do not end live on; where there are fewer, the remaining rows are dead."""
     sentences, rows = live.score_BK.shape
     place_B1 = np.arange(sentences)[:, None]
-    goes_on_BC = (best.tokens_BC != eos) & np.isfinite(best.scores_BC)
-    if goes_on_BC[:, :beam_size].all():
-        parents_BK, last_BK = best.parents_BC[:, :beam_size].copy(), best.tokens_BC[:, :beam_size].copy()
-        score_BK = best.scores_BC[:, :beam_size].copy()
-    else:
+    parents_BK, last_BK = best.parents_BC[:, :beam_size].copy(), best.tokens_BC[:, :beam_size].copy()
+    score_BK = best.scores_BC[:, :beam_size].copy()
+    if (last_BK == eos).any() or not np.isfinite(score_BK).all():
+        goes_on_BC = (best.tokens_BC != eos) & np.isfinite(best.scores_BC)
         order_BK = np.argsort(~goes_on_BC, axis=1, kind="stable")[:, :beam_size]
         alive_BK = goes_on_BC[place_B1, order_BK]
         # A dead row still runs through the graph: it needs a valid parent, and the token that nothing follows.
@@ -158,11 +165,15 @@ def extend(live: Live, best: Candidates, *, beam_size: int, eos: int) -> Live:
         score_BK = np.where(alive_BK, best.scores_BC[place_B1, order_BK], np.float32(-np.inf))
     room = live.tokens_BKL.shape[2]
     room += _GROWTH if live.age_B.max() >= room else 0
-    tokens_BKL = _widen(live.tokens_BKL, room)[place_B1, parents_BK]
-    totals_BKL = _widen(live.totals_BKL, room)[place_B1, parents_BK]
-    here = place_B1, np.arange(beam_size), live.age_B[:, None]
+    parents_BK += place_B1 * rows  # over the whole batch
+    tokens_BKL, totals_BKL = (
+        _widen(array, room).reshape(-1, room).take(parents_BK, axis=0) for array in (live.tokens_BKL, live.totals_BKL)
+    )
+    here: tuple[Any, ...] = (slice(None), slice(None), live.age_B[0])
+    if not live.even:
+        here = place_B1, np.arange(beam_size), live.age_B[:, None]
     tokens_BKL[here], totals_BKL[here] = last_BK, score_BK
-    return Live(tokens_BKL, totals_BKL, score_BK, last_BK, place_B1 * rows + parents_BK, live.age_B + 1)
+    return Live(tokens_BKL, totals_BKL, score_BK, last_BK, parents_BK, live.age_B + 1)
 
 
 def _widen(array_BKL: Array, room: int) -> Array:

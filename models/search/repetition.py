@@ -34,7 +34,8 @@ def repeating(places: Sequence[Admitted | None], live: Live) -> Bans:
     kinds_B = [(one.sentence.options.no_repeat_ngram_size, one.rounds) if one else (0, 0) for one in places]
     found = [Bans(*np.zeros((3, 0), np.int64))]
     for kind in set(kinds_B) - {(0, 0)}:
-        at = np.flatnonzero([one == kind for one in kinds_B] & _echoes(live, *kind))
+        echo_B = _echoes(live, *kind)
+        at = np.flatnonzero([one == kind for one in kinds_B] & echo_B) if echo_B.any() else ()
         if len(at):
             for bans in _completing(live.tokens_BKL[at], live.age_B[at], *kind):
                 found.append(bans._replace(sentence_N=at[bans.sentence_N]))
@@ -51,10 +52,13 @@ def _echoes(live: Live, size: int, rounds: int) -> NDArray[np.bool_]:
         return np.ones(sentences, np.bool_)
     if oldest < 2:
         return np.zeros(sentences, np.bool_)
-    last_BK1, before_BK1 = live.last_BK[:, :, None], live.tokens_BKL[np.arange(sentences), :, live.age_B - 2, None]
+    last_BK1, before_BK1 = live.last_BK[:, :, None], live.tokens_BKL[:, :, oldest - 2, None]
+    if not live.even:
+        before_BK1 = live.tokens_BKL[np.arange(sentences), :, live.age_B - 2, None]
     same_BKS = live.tokens_BKL[:, :, 1 : oldest - 1] == last_BK1
     same_BKS &= live.tokens_BKL[:, :, : oldest - 2] == before_BK1
-    same_BKS &= np.arange(2, oldest) < live.age_B[:, None, None]  # the last two are no echo of themselves
+    if not live.even:
+        same_BKS &= np.arange(2, oldest) < live.age_B[:, None, None]  # the last two are no echo of themselves
     found_B: NDArray[np.bool_] = same_BKS.any(axis=(1, 2)) | (last_BK1 == before_BK1).any(axis=(1, 2))
     return found_B
 
