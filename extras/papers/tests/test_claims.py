@@ -255,7 +255,7 @@ def test_scores_after_fewer_updates_are_not_taken_for_others(tmp_path: Path) -> 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Multi30k's files, with a few sentences of our own in them."""
-    root, shipped = tmp_path_factory.mktemp("corpora"), RECIPES.parent / "export"
+    root, shipped = tmp_path_factory.mktemp("corpora"), ROOT / "extras" / "shared"
     for language, text in (("de", "de"), ("en", "en"), ("fr", "de"), ("cs", "en")):
         lines = list(read_lines(shipped / f"sentences.{text}.txt"))
         for split, part in (("train", lines[:28]), ("valid", lines[28:36]), ("test_2016_flickr", lines[36:])):
