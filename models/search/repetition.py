@@ -52,12 +52,12 @@ def _echoes(live: Live, size: int, rounds: int) -> NDArray[np.bool_]:
         return np.ones(sentences, np.bool_)
     if oldest < 2:
         return np.zeros(sentences, np.bool_)
-    last_BK1, before_BK1 = live.last_BK[:, :, None], live.tokens_BKL[:, :, oldest - 2, None]
-    if not live.even:
+    last_BK1, before_BK1, even = live.last_BK[:, :, None], live.tokens_BKL[:, :, oldest - 2, None], live.even
+    if not even:
         before_BK1 = live.tokens_BKL[np.arange(sentences), :, live.age_B - 2, None]
     same_BKS = live.tokens_BKL[:, :, 1 : oldest - 1] == last_BK1
     same_BKS &= live.tokens_BKL[:, :, : oldest - 2] == before_BK1
-    if not live.even:
+    if not even:
         same_BKS &= np.arange(2, oldest) < live.age_B[:, None, None]  # the last two are no echo of themselves
     found_B: NDArray[np.bool_] = same_BKS.any(axis=(1, 2)) | (last_BK1 == before_BK1).any(axis=(1, 2))
     return found_B
