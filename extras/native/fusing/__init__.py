@@ -15,6 +15,7 @@ import onnx
 
 from tandem.extras.native.fusing.attention import history_attention, self_attention, source_attention
 from tandem.extras.native.fusing.graph import DOMAIN, Graph, Node, NoMatch
+from tandem.extras.native.fusing.lists import listed_product, packed_rows
 from tandem.extras.native.fusing.products import product_of_bytes
 from tandem.extras.native.fusing.rows import cell, gate, quantised_norm, quantised_rows
 from tandem.extras.native.fusing.search import end_of_step
@@ -52,6 +53,8 @@ def fuse(model: onnx.ModelProto, folder: Path, *, products: bool) -> Counter[str
         end_of_step(graph)
     if products:
         graph.drop_unread()  # what reads a product's rows counts
+        _everywhere(graph, "Transpose", packed_rows)
+        _everywhere(graph, "MatMulIntegerToFloat", listed_product)
         _everywhere(graph, "MatMulIntegerToFloat", product_of_bytes)
     found = Counter(node.op_type for node in graph.nodes if node.domain == DOMAIN)
     if found:

@@ -117,6 +117,13 @@ class Graph:
         self.nodes = [new if node is last else node for node in self.nodes if node is last or id(node) not in gone]
         self._index()
 
+    def flatten(self, name: str) -> None:
+        """Let an input or output of the graph have one axis of any length."""
+        for value in (*self._model.graph.input, *self._model.graph.output):
+            if value.name == name:
+                of = value.type.tensor_type
+                value.CopyFrom(helper.make_tensor_value_info(name, of.elem_type, [f"{name}.length"]))
+
     def drop_unread(self) -> None:
         """Let go of nodes and constants whose results nobody reads any more."""
         wanted, kept = set(self._outputs), list[Node]()

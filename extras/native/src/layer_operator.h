@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "kernels.h"
 #include "operator.h"
@@ -37,6 +38,43 @@ inline int64_t place(const Shape& shape, const Shape& out, int64_t index) {
   return at;
 }
 
+// Whether an optional input is given.
+inline bool has(const Ort::KernelContext& context, size_t index) {
+  return context.GetInputCount() > index && static_cast<const OrtValue*>(context.GetInput(index)) != nullptr;
+}
+
+// So many numbers of an optional input, or null.
+inline const float* optional(const Ort::KernelContext& context, size_t index, int64_t count) {
+  if (!has(context, index)) return nullptr;
+  const auto value = context.GetInput(index);
+  if (elements(shape_of(value)) != count) throw Refused("Product: an input has not one number a row or column");
+  return value.template GetTensorData<float>();
+}
+
+// Rows as the kernels read them.
+inline const uint8_t* whole_lines(const uint8_t* x, int64_t rows, int64_t features) {
+  const int64_t depth = padded(features, kDepth);
+  if (features == depth) return x;
+  thread_local std::vector<uint8_t> lines;
+  lines.resize(rows * depth);
+  for (int64_t row = 0; row < rows; ++row) std::copy_n(x + row * features, features, lines.data() + row * depth);
+  return lines.data();
+}
+
+// The layer for all columns, shared among the threads of a call.
+inline void all_panels(const Ort::KernelContext& context, const Weights& weights, const Layer& layer) {
+  struct Task {
+    const Weights& weights;
+    const Layer& layer;
+  } task = {weights, layer};
+  const auto some = [](void* data, size_t number) {
+    const Task& task = *static_cast<Task*>(data);
+    const int64_t first = static_cast<int64_t>(number) * kTogether;
+    products()->layer(task.weights, task.layer, first, std::min(first + kTogether, task.weights.panels()));
+  };
+  context.ParallelFor(some, (weights.panels() + kTogether - 1) / kTogether, 0, &task);
+}
+
 // ((x - zero) weights scale [largest] + bias [+ residual]) factor of rows x, which are bytes or become some; at least 0
 // where it is ``rectified``, and in bytes again where kOut is one. Rows that become bytes are divided by their largest magnitude (or ``least``)
 // where that is not 0. ``flat`` results are R x 1 x N, others have the shape of x but for the columns.
@@ -55,7 +93,7 @@ struct LayerProduct {
   float least, factor, out_scale;
   int64_t out_zero;
   bool flat, rectified;
-  Weights weights;
+  StoredWeights weights;
 
   explicit LayerProduct(Ort::ConstKernelInfo info)
       : levels(info),
@@ -74,7 +112,7 @@ struct LayerProduct {
     return value;
   }
 
-  static Weights packed(Ort::ConstKernelInfo info, const Levels& levels) {
+  static StoredWeights packed(Ort::ConstKernelInfo info, const Levels& levels) {
     const auto values = constant(info, 1), scales = constant(info, 2);
     const bool turned = info.GetAttribute<int64_t>("turned") != 0;
     Shape shape = shape_of(values);
@@ -86,8 +124,8 @@ struct LayerProduct {
         (count != 1 && count != shape[1]) || (biased && elements(shape_of(constant(info, 3))) != shape[1])) {
       throw Refused("Product: sizes of weights, scales and bias do not fit together");
     }
-    return Weights(values.GetTensorData<int8_t>(), shape[0], shape[1], turned, levels.scale, levels.zero,
-                   scales.GetTensorData<float>(), count, bias);
+    return StoredWeights(values.GetTensorData<int8_t>(), shape[0], shape[1], turned, levels.scale, levels.zero,
+                         scales.GetTensorData<float>(), count, bias);
   }
 
   void compute(const Ort::KernelContext& context) const {
@@ -104,7 +142,7 @@ struct LayerProduct {
                    nullptr, nullptr, out_scale, static_cast<int32_t>(out_zero)};
     if (!has(context, 5)) {
       write(&layer, context.GetOutput(0, shape));
-      return panels(context, layer);
+      return all_panels(context, weights.view(), layer);
     }
     const auto residual = context.GetInput(5);
     const Shape other = shape_of(residual);
@@ -113,26 +151,15 @@ struct LayerProduct {
     layer.residual = residual.template GetTensorData<float>();
     if (elements(other) == elements(sum) && elements(shape) == elements(sum)) {
       write(&layer, context.GetOutput(0, sum));
-      return panels(context, layer);
+      return all_panels(context, weights.view(), layer);
     }
     spread(context, layer, shape, other, sum);
   }
 
  private:
-  static bool has(const Ort::KernelContext& context, size_t index) {
-    return context.GetInputCount() > index && static_cast<const OrtValue*>(context.GetInput(index)) != nullptr;
-  }
-
-  static const float* optional(const Ort::KernelContext& context, size_t index, int64_t count) {
-    if (!has(context, index)) return nullptr;
-    const auto value = context.GetInput(index);
-    if (elements(shape_of(value)) != count) throw Refused("Product: what rows were divided by is not one number a row");
-    return value.template GetTensorData<float>();
-  }
-
   // Rows as the kernels read them, and what they were divided by.
   const uint8_t* bytes(const Row* x, int64_t rows, const float** largest) const {
-    thread_local std::vector<uint8_t> padded, exact;
+    thread_local std::vector<uint8_t> exact;
     thread_local std::vector<float> magnitudes;
     const int64_t features = weights.features;
     const uint8_t* levelled = nullptr;
@@ -149,12 +176,7 @@ struct LayerProduct {
         products()->quantise(rows * features, levels.scale, levels.zero, x, exact.data());
       }
     }
-    if (features == weights.depth) return levelled;
-    padded.resize(rows * weights.depth);
-    for (int64_t row = 0; row < rows; ++row) {
-      std::copy_n(levelled + row * features, features, padded.data() + row * weights.depth);
-    }
-    return padded.data();
+    return whole_lines(levelled, rows, features);
   }
 
   static void write(Layer* layer, Ort::UnownedValue out) {
@@ -165,19 +187,6 @@ struct LayerProduct {
     }
   }
 
-  void panels(const Ort::KernelContext& context, const Layer& layer) const {
-    struct Task {
-      const Weights& weights;
-      const Layer& layer;
-    } task = {weights, layer};
-    const auto some = [](void* data, size_t number) {
-      const Task& task = *static_cast<Task*>(data);
-      const int64_t first = static_cast<int64_t>(number) * kTogether;
-      products()->layer(task.weights, task.layer, first, std::min(first + kTogether, task.weights.panels()));
-    };
-    context.ParallelFor(some, (weights.panels() + kTogether - 1) / kTogether, 0, &task);
-  }
-
   // A sum of shapes that differ: no layer of ours has one.
   void spread(const Ort::KernelContext& context, Layer layer, const Shape& shape, const Shape& other,
                      const Shape& sum) const {
@@ -186,7 +195,7 @@ struct LayerProduct {
     layer.residual = nullptr;
     layer.rectified = false;
     layer.out = alone.data();
-    panels(context, layer);
+    all_panels(context, weights.view(), layer);
     auto out = context.GetOutput(0, sum);
     std::vector<float> added(elements(sum));
     for (int64_t i = 0; i < elements(sum); ++i) {

@@ -6,6 +6,7 @@
 
 #include "kernels.h"
 #include "layer_operator.h"
+#include "list_operators.h"
 #include "operator.h"
 
 namespace {
@@ -370,6 +371,8 @@ EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBa
       made.Add(operator_of<Cell>());
       made.Add(operator_of<Normed<false>>());
       made.Add(operator_of<Normed<true>>());
+      made.Add(operator_of<tandem::PackListed>());
+      made.Add(operator_of<tandem::ListedProduct, tandem::ListedProduct::kOptional>());
       add_product<kFloat, kFloat>(&made);
       add_product<kFloat, kByte>(&made);
       add_product<kByte, kFloat>(&made);

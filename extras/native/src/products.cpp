@@ -52,10 +52,10 @@ INLINED void finish(const Weights& w, const Layer& layer, int64_t row, int64_t r
     const int64_t at = (row + r) * w.columns;
     for (int64_t c = column; c < column + columns && c < w.columns; c += kPanel) {
       const int64_t here = std::min<int64_t>(kPanel, w.columns - c);
-      Floats x = numbers(integers(sums + r * stride + c - column) - integers(w.offsets.data() + c));
-      x *= load(w.scales.data() + c);
+      Floats x = numbers(integers(sums + r * stride + c - column) - integers(w.offsets + c));
+      x *= load(w.scales + c);
       if (layer.largest) x *= layer.largest[row + r];
-      x += load(w.bias.data() + c);
+      x += load(w.bias + c);
       if (layer.residual) {
         alignas(64) float part[kPanel] = {};
         const float* residual = layer.residual + at + c;
@@ -84,19 +84,19 @@ INLINED void finish(const Weights& w, const Layer& layer, int64_t row, int64_t r
 // So many rows times four panels, by AVX-512's products of bytes.
 template <int kCount>
 INLINED void by_vectors(const Weights& w, const Layer& layer, int64_t row, int64_t panel) {
-  const int64_t size = w.depth * kPanel;
-  const int8_t* weights = w.packed.data() + panel * size;
-  const uint8_t* x = layer.x + row * w.depth;
+  const int64_t depth = w.depth(), size = depth * kPanel;
+  const int8_t* weights = w.packed + panel * size;
+  const uint8_t* x = layer.x + row * depth;
   __m512i sums[kCount][kPanels];
   UNROLLED for (int r = 0; r < kCount; ++r) {
     UNROLLED for (int p = 0; p < kPanels; ++p) sums[r][p] = _mm512_setzero_si512();
   }
-  for (int64_t k = 0; k < w.depth; k += 4) {
+  for (int64_t k = 0; k < depth; k += 4) {
     __m512i part[kPanels];
-    UNROLLED for (int p = 0; p < kPanels; ++p) part[p] = _mm512_load_si512(weights + p * size + k * kPanel);
+    UNROLLED for (int p = 0; p < kPanels; ++p) part[p] = _mm512_loadu_si512(weights + p * size + k * kPanel);
     UNROLLED for (int r = 0; r < kCount; ++r) {
       int32_t four;
-      std::memcpy(&four, x + r * w.depth + k, sizeof four);
+      std::memcpy(&four, x + r * depth + k, sizeof four);
       const __m512i same = _mm512_set1_epi32(four);
       UNROLLED for (int p = 0; p < kPanels; ++p) sums[r][p] = _mm512_dpbusd_epi32(sums[r][p], same, part[p]);
     }
@@ -148,23 +148,23 @@ struct alignas(64) Shapes {
 // Up to 16 rows, or with kTwo up to 32 of which more than 16 are there, times two panels.
 template <bool kTwo>
 INLINED void by_tiles(const Weights& w, const Layer& layer, int64_t row, int64_t rows, int64_t panel) {
-  const int64_t size = w.depth * kPanel;
-  const int8_t* weights = w.packed.data() + panel * size;
-  const uint8_t* x = layer.x + row * w.depth;
+  const int64_t depth = w.depth(), size = depth * kPanel;
+  const int8_t* weights = w.packed + panel * size;
+  const uint8_t* x = layer.x + row * depth;
   _tile_zero(0);
   _tile_zero(1);
   if constexpr (kTwo) {
     _tile_zero(2);
     _tile_zero(3);
   }
-  for (int64_t k = 0; k < w.depth; k += tandem::kDepth) {
-    _tile_loadd(4, x + k, w.depth);
+  for (int64_t k = 0; k < depth; k += tandem::kDepth) {
+    _tile_loadd(4, x + k, depth);
     _tile_loadd(6, weights + k * kPanel, 64);
     _tile_dpbusd(0, 4, 6);
     _tile_loadd(7, weights + size + k * kPanel, 64);
     _tile_dpbusd(1, 4, 7);
     if constexpr (kTwo) {
-      _tile_loadd(5, x + kTile * w.depth + k, w.depth);
+      _tile_loadd(5, x + kTile * depth + k, depth);
       _tile_dpbusd(2, 5, 6);
       _tile_dpbusd(3, 5, 7);
     }

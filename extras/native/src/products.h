@@ -31,22 +31,39 @@ constexpr int64_t kDepth = 64;   // features are padded to whole cache lines of 
 constexpr int64_t kPanel = 16;   // columns lie in panels, four bytes of each after another,
 constexpr int64_t kPanels = 4;   // and are padded to so many panels
 
-// Weights as the kernels read them, with what turns their sums into numbers.
+inline int64_t padded(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
+
+// Weights as the kernels read them, with what turns their sums into numbers. Arrays by column are padded like columns.
 struct Weights {
   int64_t features, columns;  // K and N
-  int64_t depth;              // K, padded
-  Lined<int8_t> packed;       // panels x depth / 4 x 16 columns x 4 features
-  Lined<float> scales;        // of a level of rows times one of each column's weights
-  Lined<float> bias;
-  Lined<int32_t> offsets;  // the rows' zero point times each column's sum of weights
+  const int8_t* packed;       // panels x depth / 4 x 16 columns x 4 features
+  const float* scales;        // of a level of rows times one of each column's weights
+  const float* bias;
+  const int32_t* offsets;  // the rows' zero point times each column's sum of weights
+
+  int64_t depth() const { return padded(features, kDepth); }
+  int64_t panels() const { return padded(columns, kPanel * kPanels) / kPanel; }
+};
+
+// Weights that stay, packed once.
+struct StoredWeights {
+  int64_t features, columns;
+  Lined<int8_t> packed;
+  Lined<float> scales, bias;
+  Lined<int32_t> offsets;
 
   // weights K x N, or N x K where they are turned; ``scale`` and ``zero`` are those of rows; scales N or one; bias N or
   // null.
-  Weights(const int8_t* weights, int64_t k, int64_t n, bool turned, float scale, int32_t zero,
-          const float* column_scales, int64_t scale_count, const float* column_bias);
+  StoredWeights(const int8_t* weights, int64_t k, int64_t n, bool turned, float scale, int32_t zero,
+                const float* column_scales, int64_t scale_count, const float* column_bias);
 
-  int64_t panels() const { return static_cast<int64_t>(scales.size()) / kPanel; }
+  Weights view() const {
+    return {features, columns, packed.data(), scales.data(), bias.data(), offsets.data()};
+  }
 };
+
+// One column's K weights, which lie ``step`` apart, into the place of all N; returns their sum.
+int32_t pack_column(const int8_t* weights, int64_t k, int64_t step, int64_t column, int8_t* packed);
 
 // What becomes of a row's sums: ((sum scale) largest + bias + residual) factor, at least 0 where it is ``rectified``, and
 // in bytes where ``levels`` is not null.

@@ -3,29 +3,29 @@
 
 #include "products.h"
 
-namespace {
+int32_t tandem::pack_column(const int8_t* weights, int64_t k, int64_t step, int64_t column, int8_t* packed) {
+  int8_t* const own = packed + column / kPanel * padded(k, kDepth) * kPanel + column % kPanel * 4;
+  int32_t sum = 0;
+  for (int64_t feature = 0; feature < k; ++feature) {
+    const int8_t weight = weights[feature * step];
+    own[feature / 4 * 4 * kPanel + feature % 4] = weight;
+    sum += weight;
+  }
+  return sum;
+}
 
-int64_t padded(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
-
-}  // namespace
-
-tandem::Weights::Weights(const int8_t* weights, int64_t k, int64_t n, bool turned, float scale, int32_t zero,
-                         const float* column_scales, int64_t scale_count, const float* column_bias)
-    : features(k), columns(n), depth(padded(k, kDepth)) {
+tandem::StoredWeights::StoredWeights(const int8_t* weights, int64_t k, int64_t n, bool turned, float scale,
+                                     int32_t zero, const float* column_scales, int64_t scale_count,
+                                     const float* column_bias)
+    : features(k), columns(n) {
   const int64_t wide = padded(n, kPanel * kPanels);
-  packed.assign(wide * depth, 0);
+  packed.assign(wide * padded(k, kDepth), 0);
   scales.assign(wide, 0.0f);
   bias.assign(wide, 0.0f);
   offsets.assign(wide, 0);
-  for (int64_t feature = 0; feature < k; ++feature) {
-    for (int64_t column = 0; column < n; ++column) {
-      const int64_t panel = column / kPanel, inside = column % kPanel;
-      const int8_t weight = weights[turned ? column * k + feature : feature * n + column];
-      packed[(panel * depth + feature / 4 * 4) * kPanel + inside * 4 + feature % 4] = weight;
-      offsets[column] += zero * weight;
-    }
-  }
   for (int64_t column = 0; column < n; ++column) {
+    const int8_t* own = weights + column * (turned ? k : 1);
+    offsets[column] = zero * pack_column(own, k, turned ? 1 : n, column, packed.data());
     scales[column] = scale * column_scales[scale_count == 1 ? 0 : column];
     if (column_bias) bias[column] = column_bias[column];
   }

@@ -322,9 +322,11 @@ void products(const tandem::Products& p) {
   std::vector<int8_t> weights(K * N);
   for (int8_t& one : weights) one = static_cast<int8_t>(between(-128, 127));
   const Floats scales = normal(between(0, 3) ? N : 1, 0.1f), bias = normal(N), largest = normal(R), residual = normal(R * N);
-  const tandem::Weights w(weights.data(), K, N, turned, scale, zero, scales.data(), scales.size(),
-                          biased ? bias.data() : nullptr);
-  std::vector<uint8_t> x(R * w.depth);
+  const tandem::StoredWeights stored(weights.data(), K, N, turned, scale, zero, scales.data(), scales.size(),
+                                     biased ? bias.data() : nullptr);
+  const tandem::Weights w = stored.view();
+  const int64_t depth = w.depth();
+  std::vector<uint8_t> x(R * depth);
   for (uint8_t& one : x) one = static_cast<uint8_t>(between(0, 255));
   Floats found(R * N), alone(N);
   std::vector<uint8_t> levels(R * N);
@@ -338,7 +340,7 @@ void products(const tandem::Products& p) {
     for (int64_t n = 0; n < N; ++n) {
       int64_t sum = 0;
       for (int64_t k = 0; k < K; ++k) {
-        sum += (static_cast<int64_t>(x[row * w.depth + k]) - zero) * weights[turned ? n * K + k : k * N + n];
+        sum += (static_cast<int64_t>(x[row * depth + k]) - zero) * weights[turned ? n * K + k : k * N + n];
       }
       double value = static_cast<double>(sum) * scale * scales[scales.size() == 1 ? 0 : n];
       if (by_row) value *= largest[row];
@@ -353,7 +355,7 @@ void products(const tandem::Products& p) {
   near(found, expected, 1e-5, p.name, "product");
   for (const tandem::Products* const* one = tandem::runnable_products(); *one; ++one) {
     const int64_t row = between(0, R - 1);
-    const tandem::Layer single = {1, x.data() + row * w.depth, by_row ? largest.data() + row : nullptr,
+    const tandem::Layer single = {1, x.data() + row * depth, by_row ? largest.data() + row : nullptr,
                                   added ? residual.data() + row * N : nullptr, factor, rectified, alone.data(), nullptr, 1.0f, 0};
     (*one)->layer(w, single, 0, w.panels());
     require(std::equal(alone.begin(), alone.end(), found.begin() + row * N), p.name, "a row alone");

@@ -124,6 +124,13 @@ def test_what_is_found_in_the_graphs_of_a_transformer(transformer: Path) -> None
     assert fused(transformer, "step", products=True) == {**layers, "BestContinuations": 1, **products}
 
 
+def test_what_is_found_in_the_graphs_of_a_shortlist(transformer: Path) -> None:
+    assert fused(transformer, "entries", products=True) == {"PackListed": 1}
+    found = fused(transformer, "step_shortlist", products=True)
+    assert found["ListedProduct"] == found["BestListed"] == 1
+    assert found["Product"] == 2 * 2 + 1  # of a layer two outputs, and what tokens that are not listed count with
+
+
 def test_what_is_found_in_the_shipped_graphs() -> None:
     bundle = Bundle.load(SHIPPED)
     found = {graph: fused(bundle.graph_path("int8", graph).parent, graph) for graph in ("encode", "step")}
@@ -140,7 +147,7 @@ def test_products_take_in_what_stands_around_them_in_the_shipped_graphs(graph: s
     before = Counter(node.op_type for node in model.graph.node)
     fuse(model, folder, products=True)
     after = Counter(node.op_type for node in model.graph.node)
-    # Those with a shortlist's entries, which are no constants, stay as they are.
+    # These graphs look a shortlist's entries up at every step: that product stays as it is.
     left = after["MatMulIntegerToFloat"]
     assert left == (graph == "step_shortlist")
     assert sum(after[kind] for kind in PRODUCTS) == before["MatMulIntegerToFloat"] - left
