@@ -1,7 +1,7 @@
 """Books: the pages of an EPUB and its tables of contents. Fonts, pictures, styles and scripts are copied as they are.
 
-The book's language becomes the one that it is translated into, and its title and description are translated, as its
-table of contents has them; other facts about it stay.
+The book's language becomes the one that it is translated into. Its title and description are translated, as its table
+of contents has them, and what its pictures show; other facts about it stay.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _PAGE = XmlRules(
     shown=frozenset(("code", "kbd", "samp", "var")),
     skipped=_SKIPPED | DRAWN,
     readings=READINGS,
+    said=True,
 )
 _CONTENTS = XmlRules(paragraphs=frozenset(("text",)), inline=frozenset(), skipped=frozenset(("head", "docAuthor")))
 _RULES = {"application/xhtml+xml": _PAGE, "application/x-dtbncx+xml": _CONTENTS}

@@ -22,7 +22,8 @@ from tandem.service.text.blocks import MarkupOptions
 _KEPT_NAMES = """
     code iframe kbd listing math noembed noframes noscript plaintext pre samp script style svg textarea var xmp
 """
-_KEPT = frozenset(_KEPT_NAMES.split())
+KEPT = frozenset(_KEPT_NAMES.split())
+"""Elements of HTML whose content is no text for readers, or not theirs to change."""
 _MOST_KEPT_TEXT = 200  # characters; longer listings are no part of a sentence
 MOST_INLINE = 200
 """Elements of one block that are moved about; what has more stays where it is."""
@@ -30,6 +31,14 @@ MOST_INLINE = 200
 _OF_ROWS = frozenset(("a", "button", "label"))
 READINGS = frozenset(("rp", "rt"))
 """Elements of ``ruby`` that say how a text is read. Of its translation they would be wrong."""
+
+
+def is_marked(tag: Token) -> bool:
+    """Whether the author of HTML wants an element to stay as it is."""
+    classes = tag.attributes.get("class") or ""
+    return (tag.attributes.get("translate") or "").lower() == "no" or (
+        "notranslate" in classes and "notranslate" in classes.split()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +146,7 @@ class _Divider:
             return True
         if self.options.xml:
             return False
-        classes = token.attributes.get("class") or ""
-        return (
-            token.name in _KEPT
-            or (token.attributes.get("translate") or "").lower() == "no"
-            or ("notranslate" in classes and "notranslate" in classes.split())
-        )
+        return token.name in KEPT or is_marked(token)
 
     def _unclosed(self, place: int) -> int:
         """The last token of an element without an end tag of its own.

@@ -1,4 +1,5 @@
-"""Web pages: each block of text is a segment, with the markup within it; everything else comes back byte for byte.
+"""Web pages: each block of text is a segment, with the markup within it, and so is each text of attributes that readers
+see or hear; everything else comes back byte for byte.
 
 The page's own word about its encoding counts, as it does for browsers. What that encoding cannot write, a translation
 writes as character references.
@@ -9,10 +10,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.extras.files.bounds import Bounds, FileRefused, Segment, SourceFile
+from tandem.extras.files.bounds import FileRefused, Segment, SourceFile
+from tandem.extras.files.formats.attributes import said_in, with_said
 from tandem.extras.files.formats.encoding import ENCODINGS, Text, read_text
+from tandem.extras.files.formats.passages import Following, Part, Parts, rendered, segments_of
 from tandem.extras.files.formats.proofing import in_page
 from tandem.extras.markup.html import HtmlDocument
 from tandem.extras.markup.inline import MarkupBlock
@@ -23,33 +27,57 @@ _HEAD = 4096  # bytes in which a page may name its encoding; browsers look at 10
 _OPTIONS = MarkupOptions(max_elements=200_000)
 
 
+@dataclass(frozen=True, slots=True)
+class PageBlock:
+    """A block of HTML as a part of a file. One that is too long for its markup to be carried over is cut as text."""
+
+    block: MarkupBlock
+
+    @property
+    def raw(self) -> str:
+        """It as it was written."""
+        return self.block.raw
+
+    def segments(self, limit: int) -> Iterator[Segment]:
+        """Its markup, or its text."""
+        yield Segment(self.block.raw, markup=True) if self._is_markup(limit) else Segment(self.block.text)
+
+    def render(self, following: Following, limit: int) -> str:
+        """It, translated."""
+        new = following()
+        return new if self._is_markup(limit) else self.block.render(new)
+
+    def _is_markup(self, limit: int) -> bool:
+        return self.block.has_markup and len(self.block.raw) <= limit
+
+
+def page_parts(page: str) -> Iterator[Part]:
+    """The parts of HTML. Raises MarkupError."""
+    parts = HtmlDocument.parse(page, _OPTIONS).parts
+    return (part if isinstance(part, str) else PageBlock(part) for part in parts)
+
+
 def read(source: SourceFile) -> Iterator[Segment]:
-    """The blocks of a page. Raises FileRefused."""
-    for block in _document(_text(source)).blocks:
-        if _as_markup(block, source.bounds):
-            yield Segment(block.raw, markup=True)
-        else:
-            yield Segment(block.text)
+    """The blocks of a page, and what it says in attributes. Raises FileRefused."""
+    parts, said = _read(_text(source).characters)
+    yield from segments_of(parts, source.bounds.markup_characters)
+    yield from map(Segment, said)
 
 
 def write(source: SourceFile, translations: Sequence[str], result: Path) -> None:
-    """The page with its blocks translated, in its encoding."""
+    """The page with them translated, in its encoding."""
     text = _text(source)
-    document = _document(text)
-    pairs = zip(document.blocks, translations, strict=True)
-    blocks = [new if _as_markup(block, source.bounds) else block.render(new) for block, new in pairs]
-    page = in_page(document.render(blocks), source.target)
+    parts, said = _read(text.characters)
+    remaining = iter(translations)
+    page = rendered(parts, lambda: next(remaining), source.bounds.markup_characters)
+    page = in_page(with_said(page, dict(zip(said, remaining, strict=True)), _OPTIONS), source.target)
     result.write_bytes(text.bytes_of(page, "xmlcharrefreplace"))
 
 
-def _as_markup(block: MarkupBlock, bounds: Bounds) -> bool:
-    """Whether its markup is carried over word by word; a block that is too long for that is cut as plain text."""
-    return block.has_markup and len(block.raw) <= bounds.markup_characters
-
-
-def _document(text: Text) -> HtmlDocument:
+def _read(page: str) -> tuple[Parts, list[str]]:
+    """A page's parts, and what it says in attributes."""
     try:
-        return HtmlDocument.parse(text.characters, _OPTIONS)
+        return tuple(page_parts(page)), said_in(page, _OPTIONS)
     except MarkupError as error:
         message = f"the page {error}, and has {error.value} or more; split it, or save it again with less markup"
         raise FileRefused("file_too_complex", message) from error

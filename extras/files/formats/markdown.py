@@ -1,9 +1,10 @@
-"""Markdown: paragraphs, headings, list items and table cells, with emphasis and links as marks of the text.
+"""Markdown: paragraphs, headings, list items and table cells, with emphasis and links as marks of the text; blocks of
+HTML, and what stands for pictures.
 
-Line breaks, and lines that hold a dialect's signs, are borders of texts. Code, HTML, front matter, addresses, pictures
-and references stay, and everything between the texts comes back byte for byte. ``markdown-it-py`` says which lines hold
-text and what stands in them; where its pieces begin and end in the file, which it does not say, is noted as its rules
-find them.
+Line breaks, and lines that hold a dialect's signs, are borders of texts. Code, front matter, addresses, tags within a
+text and references stay, and everything between the texts comes back byte for byte. ``markdown-it-py`` says which
+lines hold text and what stands in them; where its pieces begin and end in the file, which it does not say, is noted as
+its rules find them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from markdown_it.token import Token
 
 from tandem.extras.files.bounds import SourceFile
 from tandem.extras.files.formats.encoding import Text, read_text
+from tandem.extras.files.formats.html import page_parts
 from tandem.extras.files.formats.passages import (
     Part,
     Parts,
@@ -33,6 +35,7 @@ from tandem.extras.files.formats.passages import (
     text_format,
 )
 from tandem.extras.files.formats.txt import one_line
+from tandem.service.text.blocks import MarkupError
 
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
 _SIGNS = re.compile(
@@ -67,6 +70,8 @@ _WRITTEN = {
     "td_open": re.compile(rf"{_SPECIAL}|\|"),
 }
 """What is escaped in a translation, by what it stands in."""
+_MARKED = re.compile(rf"{_SPECIAL}|[\[\]|]")
+"""What would be read as markup, or as an end, in what stands for a picture."""
 _TEX = re.compile(r"\\\([^\n]{1,300}?\\\)|\\[A-Za-z]{2,40}(?:\[[^\]\n]{0,100}\])?(?:\{[^{}\n]{0,200}\})+")
 """Formulas and commands that dialects hand on to TeX, which escapes would make something else of."""
 _AT = "tandem"
@@ -189,6 +194,14 @@ def _parts(characters: str) -> Iterator[Part]:
         starts.append(starts[-1] + len(line) + 1)
     done, kind = 0, ""
     for token in parser.parse("\n".join(_flat(lines)), environment):
+        if token.type == "html_block" and token.map:
+            begin = starts[token.map[0]]
+            behind = begin + len(token.content)
+            if begin >= done and characters[begin:behind] == token.content:  # not in a list or a quotation
+                yield characters[done:begin]
+                yield from _html(token.content)
+                done = behind
+            continue
         kind = token.type if token.type in _WRITTEN else kind
         if token.type != "inline" or not token.map:
             continue
@@ -206,6 +219,14 @@ def _parts(characters: str) -> Iterator[Part]:
                 yield Passage(pieces, partial(_escape, _WRITTEN[kind]), raw=characters[begin:behind])
                 done = behind
     yield characters[done:]
+
+
+def _html(block: str) -> Iterator[Part]:
+    """The parts of a block of HTML; all of it where its markup is too much."""
+    try:
+        yield from page_parts(block)
+    except MarkupError:
+        yield block
 
 
 def _stretches(content: str) -> Iterator[tuple[int, int]]:
@@ -309,10 +330,25 @@ def _pieces(
                 place = behind
         elif token.type in ("text_special", "softbreak"):
             yield PassagePiece(PieceRole.TEXT, written(place, end), token.content or " "), end
+        elif token.type == "image":
+            raw = written(place, end)
+            yield PassagePiece(PieceRole.KEPT, raw, inner=tuple(_picture(raw, token.content))), end
         else:
             shown = token.content if token.type == "code_inline" else ""
             yield PassagePiece(PieceRole.KEPT, written(place, end), shown), end
         place, number = end, number + 1
+
+
+def _picture(raw: str, shown: str) -> Iterator[Part]:
+    """A picture, of which is translated what stands for it where it cannot be seen."""
+    begin, end = len("!["), len("![") + len(shown)
+    named_by_it = raw[end:] in ("]", "][]")
+    if named_by_it or raw[begin:end] != shown or _MARKED.search(shown):
+        yield raw
+        return
+    yield raw[:begin]
+    yield Passage((PassagePiece(PieceRole.TEXT, shown, shown),), partial(_escape, _MARKED))
+    yield raw[end:]
 
 
 def _listing_end(tokens: Sequence[Token], number: int) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tandem.extras.files.bounds import FileRefused
+from tandem.extras.files.formats import attributes
 from tandem.extras.files.formats.encoding import Text, text_of
 from tandem.extras.files.formats.passages import Part, Passage, PassagePiece, PieceRole
 from tandem.extras.files.formats.txt import one_line
@@ -74,6 +75,7 @@ class XmlRules:
         raised: styles of text above or below the line, with the HTML element for it.
         verbatim: styles of elements that stay.
         computed: the attribute of elements whose text programs work out, so that it stays; none where it is empty.
+        said: whether attributes for readers are translated too.
     """
 
     paragraphs: frozenset[str]
@@ -88,10 +90,11 @@ class XmlRules:
     raised: Mapping[str, str] = field(default_factory=dict)
     verbatim: Container[str] = ()
     computed: str = ""
+    said: bool = False
 
     def parts(self, element: Element) -> Iterator[Part]:
         """An element's parts. Raises RecursionError where it is nested too deeply."""
-        yield element.token.raw
+        yield from self._tag(element)
         if self._stays(element) or (element.name in self.paragraphs and element.text in self.fixed):
             yield "".join(child.raw for child in element.children)
         elif element.name in self.paragraphs:
@@ -100,6 +103,15 @@ class XmlRules:
             for child in element.children:
                 yield from self.parts(child) if isinstance(child, Element) else (child.raw,)
         yield element.closing
+
+    def _tag(self, element: Element) -> Iterator[Part]:
+        """Its start tag."""
+        if not self.said or element.token.attributes.get("translate") == "no":
+            yield element.token.raw
+            return
+        for raw, said in attributes.parts_of(element.token):
+            text = PassagePiece(PieceRole.TEXT, raw, said or "")
+            yield raw if said is None else Passage((text,), attributes.escape)
 
     def _stays(self, element: Element) -> bool:
         given = element.token.attributes

@@ -294,7 +294,7 @@ code = "bleibt"
     auch code
 
 <div>
-bleibt
+ein kasten
 </div>
 
 [verweis]: https://example.org "titel bleibt"
@@ -328,7 +328,8 @@ SAMPLES: dict[str, tuple[bytes, list[str]]] = {
             'Das <span id="s1">Haus</span>', "Kapitel eins",
             'Wo ist <span id="s1">der bahnhof</span> <span id="s5">heute</span>? Siehe <code id="o9">make test</code>',
             'und <code id="o1">https://example.org</code>, <img id="o3"> *kein* stern &amp; rest<img id="o11">.',
-            'eins zwei <span id="s3">drei</span>', "vier", "Kopf", '<code id="o0">a</code> | b', "zelle eins", "zwei",
+            "bild", 'eins zwei <span id="s3">drei</span>', "vier", "Kopf", '<code id="o0">a</code> | b', "zelle eins",
+            "zwei", "ein kasten",
         ],
     ),
     "odp": (open_slides(), ["guten morgen"]),

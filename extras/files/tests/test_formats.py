@@ -224,7 +224,8 @@ def test_another_program_reads_the_same_document(tmp_path: Path, ending: str, re
     after = [unit.source for unit in reader.parsestring(in_capitals(tmp_path, ending, content)).units]
     assert [text.lower() for text in after] == [text.lower() for text in before]
     changed = sum(new != old for new, old in zip(after, before, strict=True))
-    assert changed == len(texts) - (ending == "md")  # of which a paragraph with a line break is two texts
+    # Markdown: of a paragraph a line break makes two texts and a picture's a third; what HTML says is no text there.
+    assert changed == len(texts) - (3 if ending == "md" else 0)
 
 
 def office(folder: Path, file: Path, kind: str, *options: str) -> bytes:

@@ -41,6 +41,12 @@ from tandem.extras.files.tests.test_formats import in_capitals
         ),
         ("drück ++strg+c++\n", ['drück <code id="o1">++strg+c++</code>']),
         ("**das haus  \nder hund** x\n", ['<span id="s0">das haus  <img id="o3">der hund</span> x']),
+        ("<details>\n<summary>mehr</summary>\n\nder hund\n\n</details>\n", ["mehr", "der hund"]),
+        ('<h1 align="center">das <b>haus</b></h1>\n\n<!-- so -->\n', ["das <b>haus</b>"]),
+        ("<pre>\nder hund\n</pre>\n\n- <div>katze</div>\n", []),
+        ("das ![alte haus](a.png 'x') hier\n", ['das <img id="o1"> hier', "alte haus"]),
+        ("![ein bild][a] ![a] ![*so*](b)\n\n[a]: a.png\n", ["ein bild"]),
+        ("| ![a b](c.png) |\n|-|\n", ["a b"]),
         ("siehe [das *haus*]  \n[a]: x\n\n[das *haus*]: y\n", None),
     ],
 )
@@ -72,3 +78,8 @@ def test_signs_of_dialects_stay_as_they_are(tmp_path: Path) -> None:
     page = '!!! note "das haus"\n    wort\n\n> [!NOTE]\n> h~2~o und x^2^\n'
     expected = '!!! note "DAS HAUS"\n    WORT\n\n> [!NOTE]\n> H~2~O UND X^2^\n'
     assert in_capitals(tmp_path, "md", page.encode()).decode() == expected
+
+
+def test_what_stands_for_a_picture_ends_where_it_ended(tmp_path: Path) -> None:
+    page = b"| ![rot](a.png) |\n|-|\n"
+    assert translated(tmp_path, "md", page, ["red [or] a | b"]) == b"| ![red \\[or\\] a \\| b](a.png) |\n|-|\n"
