@@ -37,6 +37,7 @@ _ANY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kernels_plain": ("kernels.cpp", ("-DLANES=4",)),
     "targets": ("targets.cpp", ()),
     "weights": ("weights.cpp", ()),
+    "search": ("search.cpp", ()),
 }
 _MACHINES: Mapping[str, Mapping[str, tuple[str, tuple[str, ...]]]] = {"x86_64": _X86, "aarch64": {}}
 

@@ -18,7 +18,7 @@ from tandem.extras.native.fusing.graph import DOMAIN, Graph, Node, NoMatch
 from tandem.extras.native.fusing.lists import listed_product, packed_rows
 from tandem.extras.native.fusing.products import product_of_bytes
 from tandem.extras.native.fusing.rows import cell, gate, quantised_norm, quantised_rows
-from tandem.extras.native.fusing.search import end_of_step
+from tandem.extras.native.fusing.search import best_of_product, end_of_step
 
 _PATTERNS: tuple[tuple[str, Callable[[Graph, Node], None]], ...] = (
     ("Softmax", source_attention),
@@ -56,6 +56,8 @@ def fuse(model: onnx.ModelProto, folder: Path, *, products: bool) -> Counter[str
         _everywhere(graph, "Transpose", packed_rows)
         _everywhere(graph, "MatMulIntegerToFloat", listed_product)
         _everywhere(graph, "MatMulIntegerToFloat", product_of_bytes)
+        _everywhere(graph, "BestContinuations", best_of_product)
+    graph.drop_unread()
     found = Counter(node.op_type for node in graph.nodes if node.domain == DOMAIN)
     if found:
         graph.finish()

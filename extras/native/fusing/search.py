@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tandem.extras.native.fusing.graph import Graph, NoMatch
+from tandem.extras.native.fusing.graph import Graph, Node, NoMatch, setting
 
 _SEARCHED = ("scores", "tokens", "parents", "logsumexp")
 
@@ -17,6 +17,20 @@ def end_of_step(graph: Graph) -> None:
     inputs, kind, settings = _listed(graph) if "entries" in graph.inputs else _among_all(graph)
     graph.nodes = [*(node for node in graph.nodes if node is not last), last]
     graph.replace(last, kind, inputs, _SEARCHED, **settings)
+
+
+def best_of_product(graph: Graph, search: Node) -> None:
+    """The best of logits that are a product and nothing else reads: they are never all there."""
+    logits, score, banned, forced, count, sentences = search.input
+    product = graph.made_by(logits, "Product", "ProductOfLevels")
+    rows, weights, scales, bias, largest, residual = [*product.input, "", ""][:6]
+    plain = setting(product, "factor") == 1 and not setting(product, "rectified") and not setting(product, "flat")
+    if residual or not plain or not graph.has_one_reader(logits):
+        raise NoMatch
+    settings = {name: setting(product, name) for name in ("scale", "zero", "least", "turned")}
+    inputs = [rows, weights, scales, score, banned, forced, count, sentences, bias, largest]
+    kind = product.op_type.replace("Product", "BestOfProduct")
+    graph.replace(search, kind, inputs, search.output, **settings)
 
 
 def _among_all(graph: Graph) -> tuple[list[str], str, dict[str, Any]]:

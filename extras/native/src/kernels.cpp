@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <iterator>
 #include <vector>
 
 #include "lanes.h"
@@ -11,7 +9,8 @@
 namespace {
 
 using tandem::Attention;
-using tandem::Search;
+using tandem::Candidate;
+using tandem::RowsBest;
 
 // The products of a query with the first kKeys of so many keys as there are lanes.
 template <int kKeys>
@@ -215,178 +214,77 @@ void self_attention(const Attention& a, const float* query, const float* key, co
   }
 }
 
-constexpr int64_t kBlock = 128;  // logits whose maximum is kept: the best lie in the blocks of largest maxima
+constexpr int kVectors = tandem::kLogits / kLanes;
 
-INLINED float block_maximum(const float* x, int64_t count) {
-  Floats most = all(-kInfinity);
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) most = larger(load(x + i), most);
-  float found = maximum(most);
-  for (; i < count; ++i) found = x[i] > found ? x[i] : found;
-  return found;
+// A block's vectors; what it lacks counts for nothing.
+INLINED void block(const float* x, int64_t count, Floats* parts) {
+  if (count == tandem::kLogits) {
+    for (int i = 0; i < kVectors; ++i) parts[i] = load(x + i * kLanes);
+    return;
+  }
+  alignas(64) float padded[tandem::kLogits];
+  std::fill(std::copy(x, x + count, padded), padded + tandem::kLogits, -kInfinity);
+  for (int i = 0; i < kVectors; ++i) parts[i] = load(padded + i * kLanes);
 }
 
-// The log-sum-exp of a row, and the maximum of each block.
-INLINED float log_sum_exp(const float* x, int64_t count, float* maxima) {
-  float most = -kInfinity, total = 0;
-  for (int64_t first = 0, block = 0; first < count; first += kBlock, ++block) {
-    const int64_t here = std::min(kBlock, count - first);
-    maxima[block] = block_maximum(x + first, here);
-    if (maxima[block] > most) {
-      total *= std::exp(most - maxima[block]);
-      most = maxima[block];
-    }
-    const float shift = most > -kInfinity ? most : 0.0f;
-    Floats powers = Floats{};
-    int64_t i = 0;
-    for (; i + kLanes <= here; i += kLanes) powers += exponential(load(x + first + i) - shift);
-    float part = sum(powers);
-    for (; i < here; ++i) part += std::exp(x[first + i] - shift);
-    total += part;
+INLINED float block_maximum(const Floats* parts) {
+  Floats most[kVectors];
+  for (int i = 0; i < kVectors; ++i) most[i] = larger(parts[i], all(-kInfinity));  // no number counts for nothing, too
+  for (int step = kVectors / 2; step > 0; step /= 2) {
+    for (int i = 0; i < step; ++i) most[i] = larger(most[i], most[i + step]);
   }
-  return most + std::log(total);
+  return maximum(most[0]);
 }
 
-struct Candidate {
-  float score;
-  int64_t token;
-};
-
-// Of equal scores the smaller token comes first, as in a top-k.
-bool before(const Candidate& a, const Candidate& b) {
-  return a.score > b.score || (a.score == b.score && a.token < b.token);
+// Take a block into a row's log-sum-exp.
+INLINED void add_powers(RowsBest* row, const Floats* parts, float maximal) {
+  Floats totals = load(row->totals);
+  if (maximal > row->most) {
+    totals *= std::exp(row->most - maximal);
+    row->most = maximal;
+  }
+  const float shift = row->most > -kInfinity ? row->most : 0.0f;
+  Floats powers[kVectors];
+  for (int i = 0; i < kVectors; ++i) powers[i] = exponential(parts[i] - shift);
+  for (int step = kVectors / 2; step > 0; step /= 2) {
+    for (int i = 0; i < step; ++i) powers[i] += powers[i + step];
+  }
+  store(row->totals, totals + powers[0]);
 }
 
-// What the rows of a call share. A row has so many logits: all of the vocabulary, or those that a sentence lists.
-struct Rows {
-  std::vector<float> maxima, ordered, block;
-  std::vector<int64_t> banned;  // places of this row, rising
-  std::vector<Candidate> found, together, ranked;
-
-  explicit Rows(int64_t most) : maxima((most + kBlock - 1) / kBlock), block(kBlock) {}
-
-  bool is_banned(int64_t place) const { return std::binary_search(banned.begin(), banned.end(), place); }
-
-  // What is banned counts for no block.
-  void lower_maxima(const float* x, int64_t count) {
-    for (auto one = banned.begin(); one != banned.end();) {
-      const int64_t number = *one / kBlock, start = number * kBlock, here = std::min(kBlock, count - start);
-      std::copy(x + start, x + start + here, block.begin());
-      for (; one != banned.end() && *one < start + here; ++one) block[*one - start] = -kInfinity;
-      maxima[number] = block_maximum(block.data(), here);
-    }
-  }
-
-  // The best logits that are not banned, best first: at most as many as wanted.
-  void search(const float* x, int64_t count, int64_t wanted) {
-    lower_maxima(x, count);
-    const int64_t blocks = (count + kBlock - 1) / kBlock;
-    float least = -kInfinity;
-    if (wanted < blocks) {
-      ordered.assign(maxima.begin(), maxima.begin() + blocks);
-      std::nth_element(ordered.begin(), ordered.begin() + (wanted - 1), ordered.end(), std::greater<float>());
-      least = ordered[wanted - 1];
-    }
-    found.clear();
-    for (int64_t number = 0; number < blocks; ++number) {
-      if (!(maxima[number] >= least)) continue;
-      const int64_t end = std::min(count, (number + 1) * kBlock);
-      for (int64_t i = number * kBlock; i < end; ++i) {
-        if (x[i] >= least && !is_banned(i)) found.push_back({x[i], i});
-      }
-    }
-    const auto kept = std::min<size_t>(found.size(), wanted);
-    std::partial_sort(found.begin(), found.begin() + kept, found.end(), before);
-    found.resize(kept);
-  }
-
-  // The best of a sentence's ``together``, which has so many of each row.
-  void rank(int64_t candidates, int64_t sentence, float* scores, int64_t* tokens, int64_t* parents) {
-    ranked.clear();
-    for (size_t i = 0; i < together.size(); ++i) ranked.push_back({together[i].score, static_cast<int64_t>(i)});
-    std::partial_sort(ranked.begin(), ranked.begin() + candidates, ranked.end(), before);
-    for (int64_t c = 0; c < candidates; ++c) {
-      const int64_t place = ranked[c].token, at = sentence * candidates + c;
-      scores[at] = ranked[c].score;
-      tokens[at] = together[place].token;
-      parents[at] = place / candidates;
-    }
-  }
-};
-
-void best_continuations(const Search& s, const float* logits, const float* score, const int64_t* banned,
-                        const int64_t* forced, float* scores, int64_t* tokens, int64_t* parents, float* lse) {
-  Rows rows(s.vocabulary);
-  for (int64_t b = 0; b < s.sentences; ++b) {
-    rows.together.clear();
-    for (int64_t k = 0; k < s.rows; ++k) {
-      const int64_t row = b * s.rows + k;
-      const float* x = logits + row * s.vocabulary;
-      lse[row] = log_sum_exp(x, s.vocabulary, rows.maxima.data());
-      if (forced[row] >= 0) {
-        rows.found.clear();
-        if (forced[row] < s.vocabulary) rows.found.push_back({x[forced[row]], forced[row]});
-      } else {
-        rows.banned.clear();
-        std::copy_if(banned + row * s.bans, banned + (row + 1) * s.bans, std::back_inserter(rows.banned),
-                     [&](int64_t token) { return token >= 0 && token < s.vocabulary; });  // others fill shorter rows up
-        std::sort(rows.banned.begin(), rows.banned.end());
-        rows.search(x, s.vocabulary, s.candidates);
-      }
-      for (const Candidate& one : rows.found) {
-        rows.together.push_back({(one.score - lse[row]) + score[row], one.token});
-      }
-      rows.together.resize((k + 1) * s.candidates, {-kInfinity, forced[row] >= 0 ? forced[row] : 0});
-    }
-    rows.rank(s.candidates, b, scores, tokens, parents);
-  }
+// The best of a row's candidates when it has as many as are wanted; what is better goes in.
+INLINED float bar(const RowsBest& row, int64_t wanted) {
+  return static_cast<int64_t>(row.best.size()) < wanted ? -kInfinity : row.best.back().score;
 }
 
-void best_listed(const Search& s, int64_t size, float spread, const float* logits, const float* mean,
-                 const float* score, const int64_t* banned, const int64_t* forced, const int64_t* entries,
-                 const float* listed, float* scores, int64_t* tokens, int64_t* parents, float* lse) {
-  Rows rows(s.vocabulary);
-  std::vector<int64_t> own;  // places of the entries that the sentence lists
-  std::vector<float> x;      // a row's logits of those, so that no sum depends on what others list
-  const auto place_of = [&](int64_t entry) {
-    const auto found = std::lower_bound(own.begin(), own.end(), entry);
-    return found != own.end() && *found == entry ? found - own.begin() : -1;
-  };
-  for (int64_t b = 0; b < s.sentences; ++b) {
-    own.clear();
-    for (int64_t w = 0; w < s.vocabulary; ++w) {
-      if (listed[b * s.vocabulary + w] != -kInfinity) own.push_back(w);
+void offer(RowsBest* row, int64_t wanted, const Candidate& one) {
+  if (std::binary_search(row->banned.begin(), row->banned.end(), one.token)) return;
+  if (static_cast<int64_t>(row->best.size()) == wanted) row->best.pop_back();
+  auto place = row->best.end();
+  while (place != row->best.begin() && (place - 1)->score < one.score) --place;
+  row->best.insert(place, one);
+}
+
+void consider(RowsBest* row, int64_t candidates, const float* logits, int64_t first, int64_t count) {
+  for (int64_t start = 0; start < count; start += tandem::kLogits) {
+    const float* x = logits + start;
+    const int64_t here = std::min(tandem::kLogits, count - start), token = first + start;
+    Floats parts[kVectors];
+    block(x, here, parts);
+    const float maximal = block_maximum(parts);
+    add_powers(row, parts, maximal);
+    if (row->forced != RowsBest::kFree) {
+      const int64_t place = row->forced - token;
+      if (place >= 0 && place < here) row->best.push_back({x[place], row->forced});
+      continue;
     }
-    const int64_t count = static_cast<int64_t>(own.size());
-    const float others = std::log(static_cast<float>(size - count)) + spread;
-    x.resize(count);
-    rows.together.clear();
-    for (int64_t k = 0; k < s.rows; ++k) {
-      const int64_t row = b * s.rows + k;
-      for (int64_t i = 0; i < count; ++i) x[i] = logits[row * s.vocabulary + own[i]];
-      const float rest = mean[row] + others, seen = log_sum_exp(x.data(), count, rows.maxima.data());
-      // Not with std::max, which would hide what is no number.
-      const float most = rest > seen ? rest : seen, less = rest > seen ? seen : rest;
-      lse[row] = less == -kInfinity ? most : most + std::log1p(std::exp(less - most));
-      rows.found.clear();
-      if (forced[row] >= 0) {
-        const int64_t place = place_of(forced[row]);
-        if (place >= 0) rows.found.push_back({x[place], place});
-      } else {
-        rows.banned.clear();
-        for (int64_t j = row * s.bans; j < (row + 1) * s.bans; ++j) {
-          const int64_t place = place_of(banned[j]);
-          if (place >= 0) rows.banned.push_back(place);
-        }
-        std::sort(rows.banned.begin(), rows.banned.end());
-        rows.search(x.data(), count, s.candidates);
+    if (!(maximal > bar(*row, candidates))) continue;
+    for (int i = 0; i < kVectors; ++i) {
+      if (!(maximum(parts[i]) > bar(*row, candidates))) continue;
+      for (int64_t j = i * kLanes; j < std::min<int64_t>(here, (i + 1) * kLanes); ++j) {
+        if (x[j] > bar(*row, candidates)) offer(row, candidates, {x[j], token + j});
       }
-      for (const Candidate& one : rows.found) {
-        rows.together.push_back({one.score + (score[row] - lse[row]), entries[own[one.token]]});
-      }
-      rows.together.resize((k + 1) * s.candidates, {-kInfinity, entries[0]});
     }
-    rows.rank(s.candidates, b, scores, tokens, parents);
   }
 }
 
@@ -474,5 +372,4 @@ void quantise_normed(int64_t rows, int64_t features, float epsilon, float scale,
 
 extern const tandem::Kernels TARGET;
 const tandem::Kernels TARGET = {TEXT(TARGET), source_attention, history_attention, self_attention,
-                                best_continuations, best_listed, quantise_rows, gate,
-                                cell, quantise_normed};
+                                consider, quantise_rows, gate, cell, quantise_normed};

@@ -1,8 +1,9 @@
 // What the operators compute, for one instruction set each. Shapes: B sentences, K rows of a sentence, R = B x K rows,
-// H heads, E width of a head, S source positions, P pool slots, V vocabulary, C candidates, J bans.
+// H heads, E width of a head, S source positions, P pool slots.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace tandem {
 
@@ -13,8 +14,22 @@ struct Attention {
   int64_t stride;                             // from a row's new query, key and value to the next row's
 };
 
-struct Search {
-  int64_t sentences, rows, vocabulary, candidates, bans;  // B, K, V or W, C, J
+struct Candidate {
+  float score;
+  int64_t token;
+};
+
+constexpr int64_t kLogits = 128;  // of which a row's log-sum-exp takes in so many at once
+
+// What is known of a row's logits when some have been seen.
+struct RowsBest {
+  static constexpr int64_t kFree = -2;  // -1 is forced, too: to what is not there
+
+  float most;           // the largest
+  float totals[16];     // sums of e^(logit - most), each of every so many-th
+  int64_t forced;       // the only token that may be chosen, or kFree
+  std::vector<int64_t> banned;  // tokens, rising
+  std::vector<Candidate> best;  // of those that may be chosen, best first, of equal ones the smaller token
 };
 
 struct Kernels {
@@ -35,15 +50,8 @@ struct Kernels {
   void (*self_attention)(const Attention&, const float* query, const float* key, const float* value, const float* mask,
                          float* context);
 
-  // models/steps/continuations.py, best_continuations: scores, tokens and parents B x C, and the log-sum-exp of rows.
-  void (*best_continuations)(const Search&, const float* logits, const float* score, const int64_t* banned,
-                             const int64_t* forced, float* scores, int64_t* tokens, int64_t* parents, float* lse);
-
-  // models/steps/shortlisted.py, best_listed: the same over W entries of which sentences list some, where listed B x W is
-  // not -inf; the others of all ``size`` tokens count with their mean logit R and ``spread`` more.
-  void (*best_listed)(const Search&, int64_t size, float spread, const float* logits, const float* mean,
-                      const float* score, const int64_t* banned, const int64_t* forced, const int64_t* entries,
-                      const float* listed, float* scores, int64_t* tokens, int64_t* parents, float* lse);
+  // So many further logits of a row, of tokens from ``first`` on; at most so many candidates are kept.
+  void (*consider)(RowsBest* row, int64_t candidates, const float* logits, int64_t first, int64_t count);
 
   // round(x / max |row| / scale) + zero, at most 255, of rows of so many features, and each row's maximum (or least).
   void (*quantise_rows)(int64_t rows, int64_t features, float least, float scale, int32_t zero, const float* x,

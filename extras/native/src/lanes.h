@@ -9,6 +9,10 @@
 #include <cstring>
 #include <limits>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #define INLINED inline __attribute__((always_inline))
 
 namespace {
@@ -46,7 +50,13 @@ INLINED Floats picked(Floats a, Floats b, Ints lane) {
 }
 
 // The larger of both; b where one is no number.
-INLINED Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+INLINED Floats larger(Floats a, Floats b) {
+#if defined(__AVX512F__) && LANES == 16
+  return (Floats)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+#else
+  return a > b ? a : b;
+#endif
+}
 
 template <int kDistance>
 INLINED Floats exchanged(Floats x) {
@@ -94,15 +104,29 @@ INLINED Floats sums(const Floats* x) {
   }
 }
 
+// p 2^n for whole numbers n, which with AVX-512 may be any.
+INLINED Floats scaled(Floats p, Floats n) {
+#if defined(__AVX512F__) && LANES == 16
+  return (Floats)_mm512_maskz_scalef_ps(0xffff, (__m512)p, (__m512)n);
+#else
+  // The last bits of n + 1.5 * 2^23 are n.
+  n += 12582912.0f;
+  Ints exponent, bits;
+  std::memcpy(&exponent, &n, sizeof n);
+  std::memcpy(&bits, &p, sizeof p);
+  bits += exponent << 23;
+  Floats x;
+  std::memcpy(&x, &bits, sizeof x);
+  return p == p ? x : p;
+#endif
+}
+
 // e^x of x <= 88, to 2 units in the last place; e^-87 of what is smaller, and no number of what is none.
 INLINED Floats exponential(Floats x) {
-  const Floats bounded = x < -87.0f ? all(-87.0f) : x;
+  const Floats bounded = larger(all(-87.0f), x);
   // Adding 1.5 * 2^23 leaves the nearest whole number in the last bits (x log2 e = n + r log2 e, e^x = 2^n e^r).
   const Floats magic = all(12582912.0f);
-  Floats n = bounded * 1.44269504f + magic;
-  Ints exponent;
-  std::memcpy(&exponent, &n, sizeof n);
-  n -= magic;
+  const Floats n = (bounded * 1.44269504f + magic) - magic;
   const Floats r = bounded - n * 0.693359375f + n * 2.12194440e-4f;  // ln 2 in two parts, the first of few bits
   Floats p = all(1.9875691500e-4f);  // Cephes' polynomial of e^r (expf)
   p = p * r + 1.3981999507e-3f;
@@ -110,12 +134,9 @@ INLINED Floats exponential(Floats x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  Ints bits;
-  std::memcpy(&bits, &p, sizeof p);
-  bits += exponent << 23;
-  std::memcpy(&p, &bits, sizeof p);
-  return x == x ? p : x;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return scaled(p, n);
 }
 
 }  // namespace

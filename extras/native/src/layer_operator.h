@@ -55,7 +55,7 @@ inline const float* optional(const Ort::KernelContext& context, size_t index, in
 inline const uint8_t* whole_lines(const uint8_t* x, int64_t rows, int64_t features) {
   const int64_t depth = padded(features, kDepth);
   if (features == depth) return x;
-  thread_local std::vector<uint8_t> lines;
+  thread_local Lined<uint8_t> lines;
   lines.resize(rows * depth);
   for (int64_t row = 0; row < rows; ++row) std::copy_n(x + row * features, features, lines.data() + row * depth);
   return lines.data();
@@ -75,9 +75,62 @@ inline void all_panels(const Ort::KernelContext& context, const Weights& weights
   context.ParallelFor(some, (weights.panels() + kTogether - 1) / kTogether, 0, &task);
 }
 
-// ((x - zero) weights scale [largest] + bias [+ residual]) factor of rows x, which are bytes or become some; at least 0
-// where it is ``rectified``, and in bytes again where kOut is one. Rows that become bytes are divided by their largest magnitude (or ``least``)
-// where that is not 0. ``flat`` results are R x 1 x N, others have the shape of x but for the columns.
+// Rows that are bytes, or become some: divided by their largest magnitude (or ``least``) where that is not 0.
+template <ONNXTensorElementDataType kIn>
+struct QuantisedRows {
+  using Row = std::conditional_t<kIn == kFloat, float, uint8_t>;
+  Levels levels;
+  float least;
+
+  explicit QuantisedRows(Ort::ConstKernelInfo info) : levels(info), least(info.GetAttribute<float>("least")) {}
+
+  // As the kernels read them, and what they were divided by.
+  const uint8_t* bytes(const Ort::ConstValue& value, int64_t rows, int64_t features, const float** largest) const {
+    const Row* x = value.template GetTensorData<Row>();
+    if constexpr (kIn == kByte) {
+      return whole_lines(x, rows, features);
+    } else {
+      thread_local Lined<uint8_t> exact;
+      thread_local std::vector<float> magnitudes;
+      exact.resize(rows * features);
+      if (least > 0) {
+        magnitudes.resize(rows);
+        *largest = magnitudes.data();
+        kernels().quantise_rows(rows, features, least, levels.scale, levels.zero, x, exact.data(), magnitudes.data());
+      } else {
+        products()->quantise(rows * features, levels.scale, levels.zero, x, exact.data());
+      }
+      return whole_lines(exact.data(), rows, features);
+    }
+  }
+};
+
+inline Ort::ConstValue constant(Ort::ConstKernelInfo info, size_t index) {
+  int is_constant = 0;
+  const Ort::ConstValue value = info.GetTensorConstantInput(index, &is_constant);
+  if (!is_constant) throw Refused("Product: weights, scales and bias must be constants");
+  return value;
+}
+
+// The weights of an operator: inputs 1 and 2, and a bias where it is given.
+inline StoredWeights stored(Ort::ConstKernelInfo info, const Levels& levels, size_t bias_index) {
+  const auto values = constant(info, 1), scales = constant(info, 2);
+  const bool turned = info.GetAttribute<int64_t>("turned") != 0;
+  Shape shape = shape_of(values);
+  if (turned) std::reverse(shape.begin(), shape.end());
+  const int64_t count = elements(shape_of(scales));
+  const bool biased = info.GetInputCount() > bias_index && !info.GetInputName(bias_index).empty();
+  const float* bias = biased ? constant(info, bias_index).GetTensorData<float>() : nullptr;
+  if (products() == nullptr || shape.size() != 2 || shape[0] < 1 || shape[1] < 1 ||
+      (count != 1 && count != shape[1]) || (biased && elements(shape_of(constant(info, bias_index))) != shape[1])) {
+    throw Refused("Product: sizes of weights, scales and bias do not fit together");
+  }
+  return StoredWeights(values.GetTensorData<int8_t>(), shape[0], shape[1], turned, levels.scale, levels.zero,
+                       scales.GetTensorData<float>(), count, bias);
+}
+
+// ((x - zero) weights scale [largest] + bias [+ residual]) factor of rows x; at least 0 where it is ``rectified``, and in
+// bytes again where kOut is one. ``flat`` results are R x 1 x N, others have the shape of x but for the columns.
 template <ONNXTensorElementDataType kIn, ONNXTensorElementDataType kOut>
 struct LayerProduct {
   static constexpr const char* kName =
@@ -87,46 +140,21 @@ struct LayerProduct {
   static constexpr ONNXTensorElementDataType kInputs[] = {kIn, kSignedByte, kFloat, kFloat, kFloat, kFloat};
   static constexpr ONNXTensorElementDataType kOutputs[] = {kOut};
   static constexpr size_t kOptional = 3;
-  using Row = std::conditional_t<kIn == kFloat, float, uint8_t>;
 
-  Levels levels;
-  float least, factor, out_scale;
+  QuantisedRows<kIn> quantised;
+  float factor, out_scale;
   int64_t out_zero;
   bool flat, rectified;
   StoredWeights weights;
 
   explicit LayerProduct(Ort::ConstKernelInfo info)
-      : levels(info),
-        least(info.GetAttribute<float>("least")),
+      : quantised(info),
         factor(info.GetAttribute<float>("factor")),
         out_scale(info.GetAttribute<float>("out_scale")),
         out_zero(info.GetAttribute<int64_t>("out_zero")),
         flat(info.GetAttribute<int64_t>("flat") != 0),
         rectified(info.GetAttribute<int64_t>("rectified") != 0),
-        weights(packed(info, levels)) {}
-
-  static Ort::ConstValue constant(Ort::ConstKernelInfo info, size_t index) {
-    int is_constant = 0;
-    const Ort::ConstValue value = info.GetTensorConstantInput(index, &is_constant);
-    if (!is_constant) throw Refused("Product: weights, scales and bias must be constants");
-    return value;
-  }
-
-  static StoredWeights packed(Ort::ConstKernelInfo info, const Levels& levels) {
-    const auto values = constant(info, 1), scales = constant(info, 2);
-    const bool turned = info.GetAttribute<int64_t>("turned") != 0;
-    Shape shape = shape_of(values);
-    if (turned) std::reverse(shape.begin(), shape.end());
-    const int64_t count = elements(shape_of(scales));
-    const bool biased = info.GetInputCount() > 3 && !info.GetInputName(3).empty();
-    const float* bias = biased ? constant(info, 3).GetTensorData<float>() : nullptr;
-    if (products() == nullptr || shape.size() != 2 || shape[0] < 1 || shape[1] < 1 ||
-        (count != 1 && count != shape[1]) || (biased && elements(shape_of(constant(info, 3))) != shape[1])) {
-      throw Refused("Product: sizes of weights, scales and bias do not fit together");
-    }
-    return StoredWeights(values.GetTensorData<int8_t>(), shape[0], shape[1], turned, levels.scale, levels.zero,
-                         scales.GetTensorData<float>(), count, bias);
-  }
+        weights(stored(info, quantised.levels, 3)) {}
 
   void compute(const Ort::KernelContext& context) const {
     const auto x = context.GetInput(0);
@@ -138,8 +166,9 @@ struct LayerProduct {
     if (flat) shape = {rows, 1, weights.columns};
 
     const float* largest = optional(context, 4, rows);
-    Layer layer = {rows, bytes(x.template GetTensorData<Row>(), rows, &largest), largest, nullptr, factor, rectified,
-                   nullptr, nullptr, out_scale, static_cast<int32_t>(out_zero)};
+    const uint8_t* bytes = quantised.bytes(x, rows, weights.features, &largest);
+    Layer layer = {rows, bytes, largest, nullptr, factor, rectified, nullptr, nullptr, out_scale,
+                   static_cast<int32_t>(out_zero)};
     if (!has(context, 5)) {
       write(&layer, context.GetOutput(0, shape));
       return all_panels(context, weights.view(), layer);
@@ -157,28 +186,6 @@ struct LayerProduct {
   }
 
  private:
-  // Rows as the kernels read them, and what they were divided by.
-  const uint8_t* bytes(const Row* x, int64_t rows, const float** largest) const {
-    thread_local std::vector<uint8_t> exact;
-    thread_local std::vector<float> magnitudes;
-    const int64_t features = weights.features;
-    const uint8_t* levelled = nullptr;
-    if constexpr (kIn == kByte) {
-      levelled = x;
-    } else {
-      exact.resize(rows * features);
-      levelled = exact.data();
-      if (least > 0) {
-        magnitudes.resize(rows);
-        *largest = magnitudes.data();
-        kernels().quantise_rows(rows, features, least, levels.scale, levels.zero, x, exact.data(), magnitudes.data());
-      } else {
-        products()->quantise(rows * features, levels.scale, levels.zero, x, exact.data());
-      }
-    }
-    return whole_lines(levelled, rows, features);
-  }
-
   static void write(Layer* layer, Ort::UnownedValue out) {
     if constexpr (kOut == kFloat) {
       layer->out = out.GetTensorMutableData<float>();

@@ -7,6 +7,7 @@
 #include "kernels.h"
 #include "layer_operator.h"
 #include "list_operators.h"
+#include "search_operators.h"
 #include "operator.h"
 
 namespace {
@@ -14,7 +15,6 @@ namespace {
 using tandem::elements;
 using tandem::kByte;
 using tandem::kFloat;
-using tandem::kInt;
 using tandem::Levels;
 using tandem::Shape;
 using tandem::shape_of;
@@ -169,73 +169,6 @@ struct SelfAttention {
   }
 };
 
-struct BestContinuations {
-  static constexpr const char* kName = "BestContinuations";
-  // logits, score, banned, forced, count, and anything whose first axis is that of sentences
-  static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kInt, kInt, kInt, kFloat};
-  static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat, kInt, kInt, kFloat};
-
-  explicit BestContinuations(Ort::ConstKernelInfo) {}
-
-  void compute(const Ort::KernelContext& context) const {
-    const auto logits = context.GetInput(0), score = context.GetInput(1), banned = context.GetInput(2);
-    const auto forced = context.GetInput(3), count = context.GetInput(4);
-    const Shape shape = shape_of(logits), bans = shape_of(banned), by_sentence = shape_of(context.GetInput(5));
-    if (shape.size() != 2 || bans.size() != 2 || by_sentence.empty() || by_sentence[0] < 1 ||
-        shape[0] % by_sentence[0] != 0 || bans[0] != shape[0]) {
-      throw tandem::Refused("BestContinuations: sizes of logits, bans and sentences do not fit together");
-    }
-    const tandem::Search search = {by_sentence[0], shape[0] / by_sentence[0], shape[1], *count.GetTensorData<int64_t>(),
-                                   bans[1]};
-    if (search.candidates < 1 || search.candidates > search.rows * search.vocabulary) {
-      throw tandem::Refused("BestContinuations: count must be at least 1 and at most the continuations of a sentence");
-    }
-    const int64_t* first_ban = bans[1] ? banned.GetTensorData<int64_t>() : nullptr;
-    const Shape found = {search.sentences, search.candidates};
-    auto scores = context.GetOutput(0, found), tokens = context.GetOutput(1, found);
-    auto parents = context.GetOutput(2, found), total = context.GetOutput(3, Shape{shape[0]});
-    tandem::kernels().best_continuations(
-        search, logits.GetTensorData<float>(), score.GetTensorData<float>(), first_ban, forced.GetTensorData<int64_t>(),
-        scores.GetTensorMutableData<float>(), tokens.GetTensorMutableData<int64_t>(),
-        parents.GetTensorMutableData<int64_t>(), total.GetTensorMutableData<float>());
-  }
-};
-
-struct BestListed {
-  static constexpr const char* kName = "BestListed";
-  // logits of entries, mean of all, score, banned, forced, count, entries, listed
-  static constexpr ONNXTensorElementDataType kInputs[] = {kFloat, kFloat, kFloat, kInt, kInt, kInt, kInt, kFloat};
-  static constexpr ONNXTensorElementDataType kOutputs[] = {kFloat, kInt, kInt, kFloat};
-  int64_t size;
-  float spread;
-
-  explicit BestListed(Ort::ConstKernelInfo info)
-      : size(info.GetAttribute<int64_t>("size")), spread(info.GetAttribute<float>("spread")) {}
-
-  void compute(const Ort::KernelContext& context) const {
-    const auto logits = context.GetInput(0), mean = context.GetInput(1), score = context.GetInput(2);
-    const auto banned = context.GetInput(3), forced = context.GetInput(4), count = context.GetInput(5);
-    const auto entries = context.GetInput(6), listed = context.GetInput(7);
-    const Shape shape = shape_of(logits), bans = shape_of(banned), lists = shape_of(listed);
-    if (shape.size() != 2 || bans.size() != 2 || lists.size() != 2 || lists[0] < 1 || shape[0] % lists[0] != 0 ||
-        lists[1] != shape[1] || bans[0] != shape[0] || elements(shape_of(mean)) != shape[0] || shape[1] < 1) {
-      throw tandem::Refused("BestListed: sizes of logits, bans and lists do not fit together");
-    }
-    const int64_t rows = shape[0] / lists[0], wanted = *count.GetTensorData<int64_t>();
-    if (wanted < 1) throw tandem::Refused("BestListed: count must be at least 1");
-    const tandem::Search search = {lists[0], rows, shape[1], std::min(wanted, rows * shape[1]), bans[1]};
-    const int64_t* first_ban = bans[1] ? banned.GetTensorData<int64_t>() : nullptr;
-    const Shape found = {search.sentences, search.candidates};
-    auto scores = context.GetOutput(0, found), tokens = context.GetOutput(1, found);
-    auto parents = context.GetOutput(2, found), total = context.GetOutput(3, Shape{shape[0]});
-    tandem::kernels().best_listed(
-        search, size, spread, logits.GetTensorData<float>(), mean.GetTensorData<float>(), score.GetTensorData<float>(),
-        first_ban, forced.GetTensorData<int64_t>(), entries.GetTensorData<int64_t>(), listed.GetTensorData<float>(),
-        scores.GetTensorMutableData<float>(), tokens.GetTensorMutableData<int64_t>(),
-        parents.GetTensorMutableData<int64_t>(), total.GetTensorMutableData<float>());
-  }
-};
-
 struct QuantiseRows {
   static constexpr const char* kName = "QuantiseRows";
   static constexpr ONNXTensorElementDataType kInputs[] = {kFloat};
@@ -364,8 +297,8 @@ EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBa
       made.Add(operator_of<HistoryAttention>());
       made.Add(operator_of<PackedHistoryAttention>());
       made.Add(operator_of<SelfAttention>());
-      made.Add(operator_of<BestContinuations>());
-      made.Add(operator_of<BestListed>());
+      made.Add(operator_of<tandem::BestContinuations>());
+      made.Add(operator_of<tandem::BestListed>());
       made.Add(operator_of<QuantiseRows>());
       made.Add(operator_of<Gate>());
       made.Add(operator_of<Cell>());
@@ -373,6 +306,8 @@ EXPORTED OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBa
       made.Add(operator_of<Normed<true>>());
       made.Add(operator_of<tandem::PackListed>());
       made.Add(operator_of<tandem::ListedProduct, tandem::ListedProduct::kOptional>());
+      made.Add(operator_of<tandem::BestOfProduct<kFloat>, 2>());
+      made.Add(operator_of<tandem::BestOfProduct<kByte>, 2>());
       add_product<kFloat, kFloat>(&made);
       add_product<kFloat, kByte>(&made);
       add_product<kByte, kFloat>(&made);

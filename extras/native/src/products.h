@@ -43,6 +43,11 @@ struct Weights {
 
   int64_t depth() const { return padded(features, kDepth); }
   int64_t panels() const { return padded(columns, kPanel * kPanels) / kPanel; }
+
+  // So many columns from one on, which begins ``kPanels`` panels.
+  Weights from(int64_t first, int64_t count) const {
+    return {features, count, packed + first * depth(), scales + first, bias + first, offsets + first};
+  }
 };
 
 // Weights that stay, packed once.

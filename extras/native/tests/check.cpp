@@ -11,6 +11,7 @@
 
 #include "kernels.h"
 #include "products.h"
+#include "search.h"
 
 namespace {
 
@@ -152,8 +153,14 @@ void search(const tandem::Kernels& k) {
   if (between(0, 3) == 0) forced[between(0, R - 1)] = between(0, V - 1);
   Floats scores(B * C), lse(R);
   Ids tokens(B * C), parents(B * C);
-  k.best_continuations({B, K, V, C, J}, logits.data(), score.data(), banned.data(), forced.data(), scores.data(),
-                       tokens.data(), parents.data(), lse.data());
+  tandem::Continuations best({B, K, V, C, J}, banned.data(), forced.data());
+  const int64_t part = tandem::kLogits * between(1, 8);
+  for (int64_t first = 0; first < V; first += part) {
+    for (int64_t row = 0; row < R; ++row) {
+      best.consider(k, row, logits.data() + row * V + first, first, std::min(part, V - first));
+    }
+  }
+  best.finish(score.data(), {scores.data(), tokens.data(), parents.data(), lse.data()});
   std::vector<double> total(R);
   for (int64_t row = 0; row < R; ++row) {
     double sum = 0;
@@ -202,8 +209,9 @@ void listed(const tandem::Kernels& k) {
   for (int64_t w = 0; w < W; ++w) entries[w] = 2 * w + 1;
   Floats scores(B * C), lse(R);
   Ids tokens(B * C), parents(B * C);
-  k.best_listed({B, K, W, C, J}, size, spread, logits.data(), mean.data(), score.data(), banned.data(), forced.data(),
-                entries.data(), lists.data(), scores.data(), tokens.data(), parents.data(), lse.data());
+  tandem::best_listed(k, {B, K, W, C, J}, size, spread, logits.data(), mean.data(), score.data(), banned.data(),
+                      forced.data(), entries.data(), lists.data(),
+                      {scores.data(), tokens.data(), parents.data(), lse.data()});
   for (int64_t b = 0; b < B; ++b) {
     const float* own = lists.data() + b * W;
     std::vector<Continuation> all;
@@ -242,8 +250,9 @@ void not_finite(const tandem::Kernels& k) {
   Floats logits = normal(V), score = {0.0f}, scores(1), lse(1);
   logits[between(0, V - 1)] = between(0, 1) ? kInfinity : std::nanf("");
   Ids forced = {-1}, tokens(1), parents(1);
-  k.best_continuations({1, 1, V, 1, 0}, logits.data(), score.data(), nullptr, forced.data(), scores.data(),
-                       tokens.data(), parents.data(), lse.data());
+  tandem::Continuations best({1, 1, V, 1, 0}, nullptr, forced.data());
+  best.consider(k, 0, logits.data(), 0, V);
+  best.finish(score.data(), {scores.data(), tokens.data(), parents.data(), lse.data()});
   require(!std::isfinite(lse[0]), k.name, "log-sum-exp of what is not finite", lse[0]);
 }
 

@@ -12,6 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from tandem.extras.native import fusing
+from tandem.extras.native.fusing.graph import Graph, NoMatch
 from tandem.extras.native.library import operators_of, products_of
 from tandem.extras.native.tests.compiled import build_operators
 from tandem.models.search import Array
@@ -19,6 +21,10 @@ from tandem.service.runtimes.sessions import Operators, open_session
 
 ROWS = 11
 _MICROSOFT = "com.microsoft"
+_KINDS = {  # of what leaves an operator, where that is no float
+    "QuantizeLinear": (TensorProto.UINT8,),
+    "BestContinuations": (TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT64, TensorProto.FLOAT),
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +52,9 @@ class Layer:
         self.features, self.columns, self._turned, self._biased = features, columns, turned, biased
         self._rng = np.random.default_rng(0)
         self._nodes: list[onnx.NodeProto] = []
+        self._outputs = list[str]()
         self._constants: list[onnx.TensorProto] = []
-        self.inputs = {"x": self.normal(ROWS, 1, features)}
+        self.inputs: dict[str, NDArray[Any]] = {"x": self.normal(ROWS, 1, features)}
         self.last = "x"
 
     def normal(self, *shape: int) -> Array:
@@ -62,7 +69,8 @@ class Layer:
 
     def _node(self, kind: str, inputs: Sequence[str], domain: str, settings: dict[str, Any]) -> Layer:
         self.last = f"value{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, list(inputs), [self.last], domain=domain, **settings))
+        self._outputs = [self.last, *(f"{self.last}.{number}" for number in range(1, len(_KINDS.get(kind, " "))))]
+        self._nodes.append(helper.make_node(kind, list(inputs), self._outputs, domain=domain, **settings))
         return self
 
     def number(self, name: str, value: float) -> str:
@@ -98,10 +106,14 @@ class Layer:
         return self.then("Add", "residual")
 
     def save(self, folder: Path) -> Path:
-        inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * value.ndim)
-                  for name, value in self.inputs.items()]  # fmt: skip
-        kind = TensorProto.UINT8 if self._nodes[-1].op_type == "QuantizeLinear" else TensorProto.FLOAT
-        outputs = [helper.make_tensor_value_info(self.last, kind, None)]
+        inputs = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim)
+            for name, value in self.inputs.items()
+        ]
+        kinds = _KINDS.get(self._nodes[-1].op_type, (TensorProto.FLOAT,))
+        outputs = [
+            helper.make_tensor_value_info(name, kind, None) for name, kind in zip(self._outputs, kinds, strict=True)
+        ]
         graph = helper.make_graph(self._nodes, "layer", inputs, outputs, self._constants)
         versions = [helper.make_opsetid("", 18), helper.make_opsetid(_MICROSOFT, 1)]
         path = folder / "layer.onnx"
@@ -256,3 +268,54 @@ def test_cell_gives_what_the_nodes_give(tmp_path: Path, operators: Operators) ->
 def test_a_cell_that_somebody_else_reads_stays(tmp_path: Path, operators: Operators) -> None:
     onnx.save(cell(read_twice=True), tmp_path / "cell.onnx")
     assert not open_session(tmp_path / "cell.onnx", 1, operators)[1]
+
+
+def searched(layer: Layer, sentences: int, count: int) -> Layer:
+    """A product of rows, and the best of it: a row is forced, tokens are banned, and scores differ."""
+    rng = np.random.default_rng(layer.columns)
+    rows = len(layer.inputs["x"])
+    banned = rng.integers(0, layer.columns + 1, (rows, 3))
+    forced = np.full(rows, -1)
+    forced[1] = layer.columns // 2
+    memory = np.zeros((sentences, 4), np.float32)
+    layer.inputs |= {"score": layer.normal(rows), "banned": banned, "forced": forced, "count": np.array(count)}
+    layer.inputs["memory"] = memory
+    return layer.then("BestContinuations", *list(layer.inputs)[1:], domain="tandem")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("columns", [3, 512, 1300])
+@pytest.mark.parametrize(
+    ("product", "kind"),
+    [
+        (lambda one: one.quantised("x", 0.03, 120).multiplied(0.03, 120), "BestOfProduct"),
+        (lambda one: one.multiplied(0.03, 120), "BestOfProductOfLevels"),
+        (Layer.by_row, "BestOfProduct"),
+    ],
+    ids=["numbers", "bytes", "rows"],
+)
+def test_best_of_a_product_are_the_best_of_its_logits(
+    tmp_path: Path,
+    products: Operators,
+    monkeypatch: pytest.MonkeyPatch,
+    product: Callable[[Layer], Layer],
+    kind: str,
+    columns: int,
+    threads: int,
+) -> None:
+    layer = Layer(70, columns, biased=product is not Layer.by_row)
+    layer.inputs["x"] = layer.normal(12, 70)
+    if kind == "BestOfProductOfLevels":
+        layer.inputs["x"] = np.random.default_rng(1).integers(0, 256, (12, 70)).astype(np.uint8)
+    path = searched(product(layer), 3, min(8, 4 * columns)).save(tmp_path)
+    (fused, found) = open_session(path, threads, products)
+    monkeypatch.setattr(fusing, "best_of_product", no_match)
+    (apart, parts) = open_session(path, threads, products)
+    assert found[kind] == 1 and parts["BestContinuations"] == 1
+    for ours, theirs in zip(*(session.run(None, layer.inputs) for session in (fused, apart)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert len(np.unique(theirs)) > 1
+
+
+def no_match(graph: Graph, node: onnx.NodeProto) -> None:
+    raise NoMatch

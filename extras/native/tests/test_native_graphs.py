@@ -27,7 +27,7 @@ from tests.shipped import SHIPPED
 from tests.training.export.conftest import Exported
 from tests.training.export.support import SIZES, OnnxGraphs, arrays, assert_close, possible, reference
 
-PRODUCTS = ("Product", "ProductInLevels", "ProductOfLevels", "ProductOfLevelsInLevels")
+PRODUCTS = ("Product", "ProductInLevels", "ProductOfLevels", "ProductOfLevelsInLevels", "BestOfProduct")
 
 
 @pytest.fixture(scope="session")
@@ -120,15 +120,16 @@ def test_what_is_found_in_the_graphs_of_a_transformer(transformer: Path) -> None
     layers = {"SourceAttention": 2, "PackedHistoryAttention": 2, "QuantiseNormed": 6}
     assert fused(transformer, "step") == {**layers, "BestContinuations": 1}
     # Of a layer: queries, keys and values; out; queries; out; hidden; out. And the vocabulary.
-    products = {"ProductOfLevels": 3 * 2, "Product": 2 * 2 + 1, "ProductOfLevelsInLevels": 2}
-    assert fused(transformer, "step", products=True) == {**layers, "BestContinuations": 1, **products}
+    products = {"ProductOfLevels": 3 * 2, "Product": 2 * 2, "ProductOfLevelsInLevels": 2, "BestOfProduct": 1}
+    assert fused(transformer, "step", products=True) == {**layers, **products}
 
 
 def test_what_is_found_in_the_graphs_of_a_shortlist(transformer: Path) -> None:
     assert fused(transformer, "entries", products=True) == {"PackListed": 1}
     found = fused(transformer, "step_shortlist", products=True)
     assert found["ListedProduct"] == found["BestListed"] == 1
-    assert found["Product"] == 2 * 2 + 1  # of a layer two outputs, and what tokens that are not listed count with
+    # Of a layer queries, keys and values; and what tokens that are not listed count with.
+    assert found["ProductOfLevels"] == 3 * 2 + 1
 
 
 def test_what_is_found_in_the_shipped_graphs() -> None:
