@@ -47,9 +47,9 @@ class DecodeOptions(Measurement):
     sentences: Annotated[int, Option(min=1, help="Sentences of the forced-length work.")] = 2048
     single: Annotated[int, Option(min=1, help="Sentences decoded alone, at batch size 1.")] = 256
     precision: Precision = "int8"
-    shortlist: Annotated[bool | None, Option(help="Also with the bundle's lexical shortlist. [where it has one]")] = (
-        None
-    )
+    shortlist: Annotated[
+        bool | None, Option(help="Also with the bundle's lexical shortlist, or a random one. [where it has one]")
+    ] = None
     peers: Annotated[str, Option(help="ctranslate2, or nothing.")] = "ctranslate2"
     peer_precisions: Annotated[str, Option(help="Of CTranslate2: int8, float32 or both.")] = "int8"
     peer_vocabulary: PeerVocabulary = 10_000

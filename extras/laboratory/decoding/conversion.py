@@ -6,8 +6,9 @@ and writes the ids of our vocabularies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tandem.models.architectures.transformer import DecoderLayer, EncoderLayer, 
 from tandem.models.bundle import Bundle
 from tandem.models.errors import ConfigError
 from tandem.models.search import Array
+from tandem.models.search.shortlist import Shortlist
 from tandem.models.steps.loading import load_bundle_model
 from tandem.models.vocabulary import Vocabulary
 
@@ -73,14 +75,36 @@ def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:
         raise ConfigError(f"CTranslate2 has no decoders of history {model.config.history!r}, as {bundle.path} has")
     if not model.config.reads_end:
         raise ConfigError(f"the sources of {bundle.path} are read without their end: compare another bundle")
-    write_model(folder, model, pieces(bundle.source_vocabularies[0]), pieces(bundle.target_vocabulary), precision)
+    names = pieces(bundle.source_vocabularies[0]), pieces(bundle.target_vocabulary)
+    with TemporaryDirectory(prefix="tandem-bench-") as scratch:
+        mapping = Path(scratch, "vmap.txt")
+        if bundle.shortlist is not None:
+            mapping.write_text("".join(vocabulary_map(bundle.shortlist, *names)), encoding="utf-8")
+        write_model(folder, model, *names, precision, mapping=mapping if bundle.shortlist else None)
 
 
-def write_model(folder: Path, model: Transformer, source: Sequence[str], target: Sequence[str], precision: str) -> None:
-    """A model of ours, with names for the types of its vocabularies by id."""
+def vocabulary_map(shortlist: Shortlist, source: Sequence[str], target: Sequence[str]) -> Iterator[str]:
+    """A shortlist in CTranslate2's form: a line for what every list holds, and one for each source token."""
+    (table,) = shortlist.tables
+    rows = np.split(table.targets, table.starts[1:-1])
+    for name, row in (("", shortlist.always), *zip(source, rows, strict=True)):
+        yield f"{name}\t{' '.join(target[token] for token in row.tolist())}\n"
+
+
+def write_model(
+    folder: Path,
+    model: Transformer,
+    source: Sequence[str],
+    target: Sequence[str],
+    precision: str,
+    mapping: Path | None = None,
+) -> None:
+    """A model of ours, with names for the types of its vocabularies by id, and the file of a vocabulary map."""
     made = transformer_specification(model)
     made.register_source_vocabulary(list(source))
     made.register_target_vocabulary(list(target))
+    if mapping is not None:
+        made.register_vocabulary_mapping(str(mapping))
     made.config.add_source_eos = False  # our ids end with it
     made.validate()
     made.optimize(quantization="int8" if precision == "int8" else None)

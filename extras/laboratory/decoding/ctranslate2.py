@@ -84,6 +84,7 @@ class Ct2:
             sources,
             beam_size=self._beam_size,
             max_batch_size=0,  # the batch as it is given
+            use_vmap=self.label.shortlist,
             asynchronous=asynchronous,
             **length_options(self._options, task),
         )

@@ -103,11 +103,16 @@ def _tandem(bundle: Bundle, options: DecodeOptions, workers: int, kinds: tuple[K
 
     Each as it is, and with our own operators where they are built.
     """
-    has = bundle.shortlist is not None and SHORTLIST_GRAPH in bundle.graph_specs(options.precision)
-    for shortlist in (False, True) if options.shortlist or (options.shortlist is None and has) else (False,):
+    for shortlist in _lists(bundle, options):
         for native in (False, True) if native_operators() else (False,):
             label = Label(TANDEM, bundle.manifest.name, options.precision, shortlist, native)
             yield Entrant(label, partial(Tandem.open, label, bundle.path, options.beam_size, workers), kinds)
+
+
+def _lists(bundle: Bundle, options: DecodeOptions) -> tuple[bool, ...]:
+    """Without a bundle's shortlist, and with it where that is asked for or simply there."""
+    has = bundle.shortlist is not None and SHORTLIST_GRAPH in bundle.graph_specs(options.precision)
+    return (False, True) if options.shortlist or (options.shortlist is None and has) else (False,)
 
 
 def _trained(bundle: Bundle, path: Path, options: DecodeOptions, workers: int, stack: ExitStack) -> Iterator[Entrant]:
@@ -137,9 +142,10 @@ def _ctranslate2(
         else:
             pieces = (conversion.pieces(same.source_vocabularies[0]), conversion.pieces(same.target_vocabulary))
             conversion.write_bundle_model(folder, same, precision)
-        label = Label("ctranslate2", random if same is None else same.manifest.name, precision)
-        opening = partial(Ct2, label, folder, pieces, bundle.path, options.beam_size, workers)
-        yield Entrant(label, opening, (kind,))
+        for shortlist in _lists(same, options) if same is not None and same.shortlist is not None else (False,):
+            label = Label("ctranslate2", random if same is None else same.manifest.name, precision, shortlist)
+            opening = partial(Ct2, label, folder, pieces, bundle.path, options.beam_size, workers)
+            yield Entrant(label, opening, (kind,))
 
 
 def measure(options: DecodeOptions) -> dict[str, Any]:
@@ -210,7 +216,7 @@ def _bundle(options: DecodeOptions, stack: ExitStack) -> Bundle:
     if options.source is not None:
         raise ConfigError("--random says nothing of real text: leave out --source")
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="tandem-bench-")))
-    return write_random_bundle(folder / "random", options.random, options.vocabulary)
+    return write_random_bundle(folder / "random", options.random, options.vocabulary, listed=bool(options.shortlist))
 
 
 def _workloads(bundle: Bundle, options: DecodeOptions) -> list[Workload]:

@@ -73,10 +73,13 @@ def test_a_bundles_shortlist_has_rows_of_its_own(listed: Path) -> None:
 @pytest.mark.usefixtures("no_memory")
 def test_random_weights_are_measured_at_any_size() -> None:
     sizes: dict[str, Any] = {"batch_sizes": "2", "sentences": 4, "passes": 1, "peers": ""}
-    (row,) = measure(DecodeOptions(random="small", vocabulary=300, workers=1, beam_size=2, **sizes))["rows"]
-    assert (row["model"], row["native"]) == ("random-small-300", False)
-    assert (row["sentences"], row["stable"]) == (4, True)
-    assert row["target_tokens"] > 0
+    options = DecodeOptions(random="small", vocabulary=300, shortlist=True, workers=1, beam_size=2, **sizes)
+    rows = measure(options)["rows"]
+    assert [row["shortlist"] for row in rows] == [False, True]
+    for row in rows:
+        assert (row["model"], row["native"]) == ("random-small-300", False)
+        assert (row["sentences"], row["stable"]) == (4, True)
+        assert row["target_tokens"] > 0
 
 
 @pytest.mark.parametrize(
