@@ -115,6 +115,12 @@ COPIED: Mapping[str, CopiedForm] = {
           | (?!Ph\.)[^\W\d_]{2}[\w-]*+\.[chdmr](?=[\s,;:!?)]|\.?\Z)
         )(?![\w@/\\-]|\.\w)"""
     ),
+    # Bericht_2026-01.pdf, my-photo.final.JPG: what "identifier" finds has no hyphens.
+    "file name": CopiedForm(
+        r"(?<![\w@./\\-])[^\W_][\w.+-]{0,120}(?<=[\w+-])\.(?i:7z|apk|avi|bak|bat|bmp|cfg|conf|csv|dat|deb|dll|dmg|docx?|eml"
+        r"|epub|exe|flac|gif|gz|heic|html?|ics|ini|iso|jar|jpe?g|json|log|m4a|mkv|mov|mp[34]|msi|od[pst]|ogg|pdf|png|pptx?|ps1"
+        r"|psd|rar|rtf|sh|sql|srt|svg|tar|tiff?|toml|tsv|txt|wav|webm|webp|xlsx?|xml|ya?ml|zip)(?![\w@/\\-]|\.\w)"
+    ),
     # Names with a digit in them, and what has two points between digits, but for those of millions: utf8mb4, F7, W3C,
     # 192.168.0.1, v1.2.3.
     "name with digits": CopiedForm(

@@ -47,6 +47,12 @@ _BORDERS = (
     r"|(?:(?<!\s)\s++)?(?:<[Bb][Rr]\s*+/?>\s*+)++|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
 )
 _BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›«‹", ""))
+# What a sentence quotes or puts in brackets: signs in it are part of it.
+_QUOTED = re.compile(
+    r"""(?<!\w)(?:„(?=\S)[^„“”]{1,200}(?<=\S)[“”]|“(?=\S)[^“”]{1,200}(?<=\S)”|"(?=\S)[^"]{1,200}(?<=\S)"
+    |»(?=\S)[^»«]{1,200}(?<=\S)«|«[^«»]{1,200}»|\((?=\S)[^()]{1,200}(?<=\S)\))(?!\w)""",
+    re.VERBOSE,
+)
 _ENCLOSING = {
     "(": ")",
     "[": "]",
@@ -208,15 +214,19 @@ def _unbroken(text: str, language: str, shorten: Callable[[str], list[str]], *, 
 
 
 def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
-    yield from _nonempty(line[:prefix])
-    done = prefix
-    rest = line[prefix:]
+    done, last = _enclosed(line, prefix, len(line))
+    yield from _nonempty(line[:done])
+    rest = line[done:last]
     quotes = ("«" in rest and "»" in rest) or ("‹" in rest and "›" in rest)
-    for border in (_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, prefix):
+    quoted = [match.span() for match in _QUOTED.finditer(line, done, last)]
+    for border in (_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, done, last):
+        if border[0].strip() and any(start < border.start() < end for start, end in quoted):
+            continue
         yield from _cell(line[done : border.start()], language, shorten)
         yield from _nonempty(border[0])
         done = border.end()
-    yield from _cell(line[done:], language, shorten)
+    yield from _cell(line[done:last], language, shorten)
+    yield from _nonempty(line[last:])
 
 
 def _cell(cell: str, language: str, shorten: Callable[[str], list[str]]) -> Iterator[Part]:
@@ -224,14 +234,21 @@ def _cell(cell: str, language: str, shorten: Callable[[str], list[str]]) -> Iter
     start, end = trim(cell, 0, len(cell))
     if box := _BOX.match(cell, start):
         start = box.end()
-    while end - start > 2 and _encloses(cell[start:end]):
-        start, end = trim(cell, start + 1, end - 1)
+    start, end = _enclosed(cell, start, end)
     yield from _nonempty(cell[:start])
     inside = cell[start:end]
     labels = _LABELS.fullmatch(inside) and not inside.isupper()  # "TCP/IP"
     for sentence in re.split("([/;])", inside) if labels else split_sentences(inside, language):
         yield from _sentence(sentence, shorten)
     yield from _nonempty(cell[end:])
+
+
+def _enclosed(text: str, start: int, end: int) -> tuple[int, int]:
+    """What a part of a text has within quotation marks and brackets around it; the part itself where it has none."""
+    first, last = trim(text, start, end)
+    if not (last - first > 2 and _encloses(text[first:last])):
+        return start, end
+    return _enclosed(text, *trim(text, first + 1, last - 1))
 
 
 def _encloses(cell: str) -> bool:

@@ -50,7 +50,7 @@ _BYTES = re.compile("([kKMGT])[Bo]")
 _PLACEHOLDER = re.compile(r"\$[0-4]")
 _SCALE = re.compile(rf"{_SPACES}?(?:thousand|[mb]illion|trillion|Mio|Mrd|Milli|Tausend|mille)\w*")
 # Before and behind these a number is none, or stands for nothing that is counted: "[0,1]", "+1 206 555", "1:2,5".
-_LEFT, _RIGHT = r"(?<![\w.,:/+%\[{-])", r"(?!\w|[.,:/]\w|-\d|[\]}])"
+_LEFT, _RIGHT = r"(?<![\w.,:/+%\[{-])", r"(?!\w|[.,:]\w|/\d|-\d|[\]}])"
 _UNIT = re.compile(
     rf"{_SPACES}?(?:%|°|per ?cent|[mb]illion|trillion|times|x\b|points?\b|[$€£]|EUR|USD"
     r"|(?:nano|micro|milli|centi|kilo)?(?:seconds?|met(?:er|re)s?|grams?|lit(?:er|re)s?)\b|minutes?|hours?|days?|weeks?"
@@ -152,6 +152,8 @@ def _is_amount(match: re.Match[str], source: str) -> bool:
     if whole[0] == "0" != whole or (
         symbol and (_PLACEHOLDER.fullmatch(match[0]) or _SCALE.match(match.string, match.end()))
     ):
+        return False
+    if not (match["left"] or match["right"]) and match.string.startswith("/", match.end()):  # "$12/month" alone
         return False
     if decimals and source == "en":  # or else it may be a version
         return bool(symbol or match["name"] or _UNIT.match(match.string, match.end("decimals")))

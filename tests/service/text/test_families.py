@@ -46,6 +46,7 @@ FOUND = {
     "hashtag": "‹#Wochenende› ‹#a-b›, ‹#5› C#",
     "address in angle brackets": "Max ‹<info@example.org>› 5 < 6",
     "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹main.c› ‹Body()› ‹a->b› ‹std::sort()› z.B. so",
+    "file name": "‹Bericht_2026-01.pdf›, „‹my-photo.final.JPG›“, ‹a+b.tar.gz›: E-Mail.So x.pdfs -.pdf",
     "name with digits": "‹utf8mb4› ‹F7› ‹1.2.3› 3D 1.234.567 Einwohner ‹1.234.567.8›",
     "path": "‹/etc/fonts› ‹--force› und/oder",
     "date": "Frist: ‹2024-05-03 14:30›, ‹2048-09-18T21:11:00Z›, ‹2024-05-03T10:00:00+02:00›, ‹1999-12-31›. 1234-56-78",

@@ -44,6 +44,8 @@ def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> No
         ("en-fr", "£30 and 7 yen", [("£30", f"30{HARD}£"), ("7 yen", "7 yens")]),
         ("fr-en", "12 345,67 euros", [("12 345,67 euros", "12,345.67 euros")]),
         ("fr-en", "25 euros", [("25 euros", "25 euros")]),  # models lose what is counted
+        ("en-de", "$1,299.99/month or 5 €/h, 1,000/month", [
+            ("$1,299.99", f"1.299,99{HARD}$"), ("5 €", f"5{HARD}€")]),
         ("de-es", "3,50 Dollar", []),  # whose names of currencies are not known
         ("en-de", "$1 and $2 are gone, $5 thousand, 3 Euromaster, $5M", []),  # placeholders of programs, and half a sum
     ],
