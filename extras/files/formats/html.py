@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.extras.files.bounds import FileRefused, Segment, SourceFile
-from tandem.extras.files.formats.attributes import said_in, with_said
 from tandem.extras.files.formats.encoding import ENCODINGS, Text, read_text
 from tandem.extras.files.formats.passages import Following, Part, Parts, rendered, segments_of
 from tandem.extras.files.formats.proofing import in_page
+from tandem.extras.markup.attributes import said_in, with_said
 from tandem.extras.markup.html import HtmlDocument
 from tandem.extras.markup.inline import MarkupBlock
 from tandem.service.text.blocks import MarkupError, MarkupOptions

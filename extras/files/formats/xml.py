@@ -8,10 +8,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tandem.extras.files.bounds import FileRefused
-from tandem.extras.files.formats import attributes
 from tandem.extras.files.formats.encoding import Text, text_of
 from tandem.extras.files.formats.passages import Part, Passage, PassagePiece, PieceRole
 from tandem.extras.files.formats.txt import one_line
+from tandem.extras.markup import attributes
 from tandem.extras.markup.scanning import Kind, Token, scan_xml
 from tandem.service.text.blocks import MarkupError, MarkupOptions
 
