@@ -76,6 +76,11 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
 }
 """What programs put values into."""
 
+_ENDINGS = (
+    r"(?i:7z|apk|avi|bak|bat|bmp|cfg|conf|csv|dat|deb|dll|dmg|docx?|eml|epub|exe|flac|gif|gz|heic|html?|ics|ini|iso|jar"
+    r"|jpe?g|json|log|m4a|mkv|mov|mp[34]|msi|od[pst]|ogg|pdf|png|pptx?|ps1|psd|rar|rtf|sh|sql|srt|svg|tar|tiff?|toml|tsv"
+    r"|txt|wav|webm|webp|xlsx?|xml|ya?ml|zip)"
+)
 COPIED: Mapping[str, CopiedForm] = {
     "backticks": CopiedForm(r"(?P<backtick>`{1,3})[^`\n]{1,200}(?P=backtick)"),
     "name of a comment for programmers": CopiedForm(
@@ -115,11 +120,11 @@ COPIED: Mapping[str, CopiedForm] = {
           | (?!Ph\.)[^\W\d_]{2}[\w-]*+\.[chdmr](?=[\s,;:!?)]|\.?\Z)
         )(?![\w@/\\-]|\.\w)"""
     ),
-    # Bericht_2026-01.pdf, my-photo.final.JPG: what "identifier" finds has no hyphens.
+    # Bericht_2026-01.pdf, "my file (1).txt": what "identifier" finds has neither hyphens nor spaces.
     "file name": CopiedForm(
-        r"(?<![\w@./\\-])[^\W_][\w.+-]{0,120}(?<=[\w+-])\.(?i:7z|apk|avi|bak|bat|bmp|cfg|conf|csv|dat|deb|dll|dmg|docx?|eml"
-        r"|epub|exe|flac|gif|gz|heic|html?|ics|ini|iso|jar|jpe?g|json|log|m4a|mkv|mov|mp[34]|msi|od[pst]|ogg|pdf|png|pptx?|ps1"
-        r"|psd|rar|rtf|sh|sql|srt|svg|tar|tiff?|toml|tsv|txt|wav|webm|webp|xlsx?|xml|ya?ml|zip)(?![\w@/\\-]|\.\w)"
+        rf"(?<![\w@./\\-])[^\W_][\w.+-]{{0,120}}(?<=[\w+-])\.{_ENDINGS}(?![\w@/\\-]|\.\w)"
+        rf"|(?:(?<=[\"„“»«'])|(?<=«[ \u00a0\u202f]))[^\W_][^\"„“”»«'\n]{{1,100}}\.{_ENDINGS}"
+        rf"(?=[ \u00a0\u202f]?[\"“”»«'])"
     ),
     # Names with a digit in them, and what has two points between digits, but for those of millions: utf8mb4, F7, W3C,
     # 192.168.0.1, v1.2.3.

@@ -54,7 +54,7 @@ async def test_any_markup_comes_back_from_a_model_that_copies(bundles: dict[str,
     @hypothesis_settings(max_examples=40, database=None, suppress_health_check=list(HealthCheck), deadline=None)
     @given(SOUP | tidy())
     def draw(text: str) -> None:
-        drawn.append(text)
+        drawn.append(text.replace("\0", ""))  # control characters of a text are dropped (models/text.py)
 
     draw()
     async with served(bundles, Settings(max_texts=100, shutdown_timeout=5)) as service:

@@ -93,3 +93,9 @@ def test_it_is_kept_unasked_and_whole(name: str) -> None:
         if alone.startswith("\\") or alone == "%1":
             continue
         assert [hidden.source for _, hidden in always_kept(f"Das ist {alone} so", names=True)] == [alone]
+
+
+def test_a_quoted_name_of_a_file_may_have_spaces() -> None:
+    text = 'Ist "mein Bild (1).png" da, »Bericht neu.pdf«, « le rapport.pdf », "so" oder „das Haus“? x.txt" und "y'
+    kept = [hidden.source for _, hidden in always_kept(text, names=True)]
+    assert kept == ["mein Bild (1).png", "Bericht neu.pdf", "le rapport.pdf", "x.txt"]
