@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -219,8 +220,10 @@ def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[s
     rest = line[done:last]
     quotes = ("«" in rest and "»" in rest) or ("‹" in rest and "›" in rest)
     quoted = [match.span() for match in _QUOTED.finditer(line, done, last)]
+    starts = [start for start, _ in quoted]
     for border in (_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, done, last):
-        if border[0].strip() and any(start < border.start() < end for start, end in quoted):
+        before = bisect_left(starts, border.start())
+        if border[0].strip() and before and border.start() < quoted[before - 1][1]:
             continue
         yield from _cell(line[done : border.start()], language, shorten)
         yield from _nonempty(border[0])
