@@ -71,6 +71,8 @@ def said_in(page: str, options: MarkupOptions) -> list[str]:
 
 def with_said(page: str, translations: Mapping[str, str], options: MarkupOptions) -> str:
     """A page of HTML with those texts replaced. Raises MarkupError."""
+    if not translations:
+        return page
     tokens = scan_html(page, options)
     raws = [token.raw for token in tokens]
     for place in _spoken(tokens, options):

@@ -219,9 +219,10 @@ def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[s
     yield from _nonempty(line[:done])
     rest = line[done:last]
     quotes = ("«" in rest and "»" in rest) or ("‹" in rest and "›" in rest)
-    quoted = [match.span() for match in _QUOTED.finditer(line, done, last)]
+    borders = list((_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, done, last))
+    quoted = [match.span() for match in _QUOTED.finditer(line, done, last)] if borders else []
     starts = [start for start, _ in quoted]
-    for border in (_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, done, last):
+    for border in borders:
         before = bisect_left(starts, border.start())
         if border[0].strip() and before and border.start() < quoted[before - 1][1]:
             continue

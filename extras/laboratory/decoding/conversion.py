@@ -6,9 +6,8 @@ and writes the ids of our vocabularies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -76,35 +75,27 @@ def write_bundle_model(folder: Path, bundle: Bundle, precision: str) -> None:
     if not model.config.reads_end:
         raise ConfigError(f"the sources of {bundle.path} are read without their end: compare another bundle")
     names = pieces(bundle.source_vocabularies[0]), pieces(bundle.target_vocabulary)
-    with TemporaryDirectory(prefix="tandem-bench-") as scratch:
-        mapping = Path(scratch, "vmap.txt")
-        if bundle.shortlist is not None:
-            mapping.write_text("".join(vocabulary_map(bundle.shortlist, *names)), encoding="utf-8")
-        write_model(folder, model, *names, precision, mapping=mapping if bundle.shortlist else None)
+    write_model(folder, model, *names, precision)
+    if bundle.shortlist is not None:
+        write_vocabulary_map(folder, bundle.shortlist, *names)
 
 
-def vocabulary_map(shortlist: Shortlist, source: Sequence[str], target: Sequence[str]) -> Iterator[str]:
-    """A shortlist in CTranslate2's form: a line for what every list holds, and one for each source token."""
+def write_vocabulary_map(folder: Path, shortlist: Shortlist, source: Sequence[str], target: Sequence[str]) -> None:
+    """A shortlist beside its model: a line for what every list holds, and one for each source token."""
     (table,) = shortlist.tables
-    rows = np.split(table.targets, table.starts[1:-1])
-    for name, row in (("", shortlist.always), *zip(source, rows, strict=True)):
-        yield f"{name}\t{' '.join(target[token] for token in row.tolist())}\n"
+    rows = zip(source, np.split(table.targets, table.starts[1:-1]), strict=True)
+    lines = (
+        f"{name}\t{' '.join(target[token] for token in row.tolist())}\n"
+        for name, row in (("", shortlist.always), *rows)
+    )
+    (folder / "vmap.txt").write_text("".join(lines), encoding="utf-8")
 
 
-def write_model(
-    folder: Path,
-    model: Transformer,
-    source: Sequence[str],
-    target: Sequence[str],
-    precision: str,
-    mapping: Path | None = None,
-) -> None:
-    """A model of ours, with names for the types of its vocabularies by id, and the file of a vocabulary map."""
+def write_model(folder: Path, model: Transformer, source: Sequence[str], target: Sequence[str], precision: str) -> None:
+    """A model of ours, with names for the types of its vocabularies by id."""
     made = transformer_specification(model)
     made.register_source_vocabulary(list(source))
     made.register_target_vocabulary(list(target))
-    if mapping is not None:
-        made.register_vocabulary_mapping(str(mapping))
     made.config.add_source_eos = False  # our ids end with it
     made.validate()
     made.optimize(quantization="int8" if precision == "int8" else None)

@@ -58,15 +58,14 @@ class Converted:
 
     def __init__(self, model: Transformer, folder: Path, shortlist: Shortlist | None = None) -> None:
         ctranslate2 = pytest.importorskip("ctranslate2")
-        from tandem.extras.laboratory.decoding.conversion import random_tokens, vocabulary_map, write_model
+        from tandem.extras.laboratory.decoding.conversion import random_tokens, write_model, write_vocabulary_map
 
         self.source = random_tokens(model.config.source_vocabularies[0])
         self.target = random_tokens(model.config.target_vocabulary)
-        mapping, self._listed = None, shortlist is not None
+        write_model(folder, model, self.source, self.target, "float32")
+        self._listed = shortlist is not None
         if shortlist is not None:
-            mapping = folder / "map"
-            mapping.write_text("".join(vocabulary_map(shortlist, self.source, self.target)))
-        write_model(folder, model, self.source, self.target, "float32", mapping)
+            write_vocabulary_map(folder, shortlist, self.source, self.target)
         self._translator = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)
 
     def log_probabilities(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> list[list[float]]:
