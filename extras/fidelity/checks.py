@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
+from itertools import chain
 
 from tandem.service.text.glossary import capitalised
 from tandem.service.text.layout import is_translatable
@@ -220,14 +221,24 @@ _PAIRS = (*_BRACKETS, _QUOTES)
 
 
 def _is_torn(wanted: str, written: str, pair: str) -> bool:
-    """Whether a translation has one of two alone, or fewer brackets than its source.
+    """Whether a translation has one of two alone, fewer brackets than its source, or two more that hold no word.
 
     Of the test sets' sentences with brackets 95% have references with all of them; of German ones with quotation marks
     half have, so that a translation may leave these out.
     """
     if not _is_balanced(wanted, pair):
         return False
-    return not _is_balanced(written, pair) or (pair in _BRACKETS and written.count(pair[0]) < wanted.count(pair[0]))
+    if not _is_balanced(written, pair) or (pair in _BRACKETS and written.count(pair[0]) < wanted.count(pair[0])):
+        return True
+    return _hollow(written, pair) > _hollow(wanted, pair)
+
+
+def _hollow(text: str, pair: str) -> int:
+    """How often a mark and the one that ends it have neither letters nor digits between them."""
+    if pair in _BRACKETS:
+        return len(re.findall(rf"(?<!\w)\{pair[0]}[\W_]*?\{pair[1]}", text))
+    parts = (re.split(f"[{marks}]", text)[1::2] for marks in _QUOTES_OF_A_KIND)
+    return sum(not _ALNUM.search(part) for part in chain.from_iterable(parts))
 
 
 def _lacks_single(wanted: str, written: str) -> bool:

@@ -14,7 +14,7 @@ from tandem.service.translation.stages import StagedSentence
 Fault: TypeAlias = Literal["characters", "signs", "numbers", "parts", "brackets", "words"]
 """What a translation lacks, or has and its source does not: a broken character, a sign or a letter that models hardly
 know, a number of four digits or more, or another number or none instead of one, a part that comes back as it is, the
-other one of two brackets or quotation marks, or words at all."""
+other one of two brackets or quotation marks or what they hold, or words at all."""
 ESCAPED = "\\'"
 """An apostrophe as some programs want it; languages differ in how many they write, so nothing counts them."""
 

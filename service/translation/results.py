@@ -110,8 +110,8 @@ class SentenceDetail:
     faults: list[Fault] | None = None
     """What is at fault after all attempts, where anything is: `characters` (a broken one), `signs`, `numbers` (of four
     digits or more, or any where there are others instead, or none even in words) and `parts` (that come back as they
-    are) are not there as often as in the source, `brackets` or quotation marks lack their other one, or there are no
-    `words`."""
+    are) are not there as often as in the source, `brackets` or quotation marks lack their other one or what they hold,
+    or there are no `words`."""
     match: int | None = None
     """100 where the caller's translation memory had the sentence, and nothing was decoded."""
     lexicon: bool | None = None

@@ -66,6 +66,10 @@ def test_short_numbers_are_lost_where_no_word_says_them(source: str, written: st
         ("Er sagt „so“", "He says so", []),  # half of all references have fewer quotation marks, or other ones
         ("Er sagt „so“", 'He says "so"', []),
         ("Er sagt „so“", "He says “so»", ["brackets"]),
+        ("Tippe auf „Weiter“.", "Tap „“.", ["brackets"]),
+        ("Haus (alt) und so", "House ( ) and so", ["brackets"]),
+        ("Zeichen wie „→“ und „so“", "signs such as “→” and “so”", []),
+        ("Er sagt „so“ und „nein“", 'He says "so" and "no"', []),
         (":) so", ":( so", []),  # not balanced in the source
         ("Das Haus", "...", ["words"]),
         ("Das {name}", "{name}", ["words"]),
@@ -92,6 +96,7 @@ def test_what_is_at_fault(source: str, written: str, faults: list[str]) -> None:
         ("1984 und 2024", "1984 and 2023", ["2024"]),
         ("Seite 3 von 17", "page 3 of 71", ["17"]),
         ("Haus (alt)", "house (old", ["(", ")"]),
+        ("Tippe auf „Weiter“", "Tap „“", ["„", "“"]),
         ("Das Haús ist alt", "The \ufffd is old", ["Haús"]),
         ("Das Haus", "...", []),
         ("Łukasz aus Łódź", "Śukasz of Łódź", ["Łukasz", "Łódź"]),
