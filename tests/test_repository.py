@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -475,6 +476,12 @@ def test_one_runtime_on_every_platform(lock: str, sys_platform: str, platform_ma
     here = {"sys_platform": sys_platform, "platform_machine": platform_machine}
     pins = [pin for name, pin in locked(lock).items() if name.startswith("onnxruntime")]
     assert [pin.name for pin in pins if (pin.marker or Marker("python_version > '3'")).evaluate(here)] == [runtime]
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="all tests run in one process")
+def test_tests_of_one_group_stay_in_one_process(request: pytest.FixtureRequest) -> None:
+    """With a pytest that pytest-xdist does not fit they silently do not, and what is dear is made in each process."""
+    assert request.node.nodeid.endswith("@repository")
 
 
 # --- documents ------------------------------------------------------------------------------------------------------
