@@ -10,7 +10,7 @@ from itertools import accumulate, chain, zip_longest
 from tandem.extras.files.formats.passages import Part, Passage, pieces_of
 from tandem.extras.files.formats.txt import one_line
 
-_SPEAKER = re.compile(r"^(?:<[^<>]*>)?\s*(?:[-–—‐]|>>|[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:)")
+_SPEAKER = re.compile(r"^(?:<v[ .]|(?:<[^<>]*>)?\s*(?:[-–—‐]|>>|[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:))")
 _NAME = re.compile(r"\s*(?:>>+\s*)?(?:[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'’-]{0,40}:(?!\S)\s*)?")  # of who speaks, which stays
 _LINE_END = re.compile(r"(\n(?:[ \t]*\n)*|[ \t]*<br\s*/?>[ \t]*)", re.IGNORECASE)
 _GAP = re.compile(r"\n[ \t]*\n")
@@ -23,8 +23,9 @@ def cue_parts(
 ) -> Iterator[Part]:
     """A subtitle's lines in groups that belong together.
 
-    Lines of one speaker are one sentence broken to fit the screen; where a line begins with a dash, with ``>>`` or with
-    a name in capitals (``ANNA:``), somebody else speaks. Names stay. ``<br>`` ends a line too; blank lines are borders.
+    Lines of one speaker are one sentence broken to fit the screen; where a line begins with a dash, with ``>>``, with a
+    name in capitals (``ANNA:``) or with WebVTT's ``<v Anna>``, somebody else speaks. Names stay. ``<br>`` ends a line
+    too; blank lines are borders.
 
     Args:
         content: of the subtitle.

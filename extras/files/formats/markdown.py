@@ -39,22 +39,23 @@ from tandem.service.text.blocks import MarkupError
 
 _FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)")
 _SIGNS = re.compile(
-    r"^\[\^[^\]\n]+\]:|\[\^[^\]\n]+\]|^\[[ xX]\](?= )|^:{3,}.*|\{[#.:][^{}\n]*\}|\$(?! )[^$\n]+(?<! )\$(?!\d)"
-    r"|(?<=\w)([~^])[^~^\s]{1,40}\1|\+\+[^+\s](?:[^\n]{0,40}[^+\s])?\+\+"
+    r"^\[\^[^\]\n]+\]:|\[\^[^\]\n]+\]|\^\[[^\]\n]+\]|!?\[\[[^\[\]\n]+\]\]|^\[[ xX]\](?= )|^:{3,}.*"
+    r"|\{[#.:][^{}\n]*\}|\$(?! )[^$\n]+(?<! )\$(?!\d)|(?<=\w)([~^])[^~^\s]{1,40}\1|\+\+[^+\s](?:[^\n]{0,40}[^+\s])?\+\+"
 )
-"""What dialects have: footnotes, tasks, containers, attributes, formulas, letters below and above the line, keys."""
+"""What dialects have: footnotes, links of wikis, tasks, containers, attributes, formulas, letters below and above the
+line, keys."""
 _LINE = re.compile(
     r"""\[![A-Za-z]+\][+-]?(?:[ ]+(?P<alert>.*\S))?[ ]*$
-    | (?:\{\{[<%].*[>%]\}\}|\{%.*%\})[ ]*$
+    | (?:\{\{[<%].*[>%]\}\}|\{%.*%\}|\([\w-]+\)=)[ ]*$
     | (?:!!!|\?\?\?\+?)[ ]+[\w-]+(?:[ ][\w -]+)?(?:[ ]+"(?P<note>[^"]*)")?[ ]*$
     | ===[!+]?[ ]+"(?P<tab>[^"]*)"[ ]*$
-    | (?P<definition>:[ \t]+|\*\[[^\]\n]{1,100}\]:[ \t]+)(?=\S)""",
+    | (?P<definition>:[ \t]+|(?:\*\[|\[\^)[^\]\n]{1,100}\]:[ \t]+)(?=\S)""",
     re.VERBOSE,
 )
-"""Lines of dialects: alerts, tags of site generators, notes and tabs of MkDocs; what begins a definition, also of an
-abbreviation."""
+"""Lines of dialects: alerts, tags of site generators, labels of MyST, notes and tabs of MkDocs; what begins a
+definition, also of an abbreviation, or a footnote."""
 _TITLES = ("alert", "note", "tab")
-_HOLDS = re.compile(r"(?:!!!|\?\?\?\+?)[ ]+[\w-]|===[!+]?[ ]+\"")
+_HOLDS = re.compile(r"(?:!!!|\?\?\?\+?)[ ]+[\w-]|===[!+]?[ ]+\"|\[\^[^\]\n]+\]:|:[ \t]{1,3}\S")
 _INDENT = " " * 4
 _FRAGMENT = re.compile(r"(\]\(#|\bhref=[\"']#)([^\s()\"'#]+)")
 _ATTRIBUTES = re.compile(r"\{[^{}]*\}\s*$")
@@ -175,7 +176,7 @@ def _without_front(characters: str) -> tuple[int, str]:
 
 
 def _flat(lines: Sequence[str]) -> Iterator[str]:
-    """Lines without the indentation of what notes and tabs of MkDocs hold, which is no code."""
+    """Lines without the indentation of what notes and tabs of MkDocs, footnotes and definitions hold: no code."""
     depth = 0
     for line in lines:
         while depth and line.strip() and not line.startswith(depth * _INDENT):

@@ -137,7 +137,7 @@ class Passage:
 
     @property
     def _html(self) -> str:
-        """The text: as it is where it has no marks, else as HTML, in which a line end within it is a break."""
+        """The text: as it is where it has no marks, else as HTML, with its line ends, indentation and columns."""
         if self._plain:
             return "".join(piece.text for piece in self._inside)
         found, opened = [], []
@@ -149,14 +149,11 @@ class Passage:
             elif piece.role is PieceRole.CLOSE:
                 found.append(f"</{opened.pop()}>")
             elif piece.role is PieceRole.KEPT:
-                shown = html.escape(piece.text, quote=False)
+                shown = html.escape(" ".join(piece.text.split()), quote=False)
                 found.append(f'<code id="o{number}">{shown}</code>' if piece.text else f'<img id="o{number}">')
             else:
                 found.append(html.escape(piece.text, quote=False))
-        whole = "".join(found)
-        core = whole.strip()
-        start = whole.index(core)
-        return whole[:start] + core.replace("\n", "<br>") + whole[start + len(core) :]
+        return "".join(found)
 
     def _own(self, limit: int) -> list[Segment]:
         if not any(piece.role is PieceRole.TEXT and is_text(piece.text) for piece in self._inside):
@@ -164,6 +161,7 @@ class Passage:
         text = self._html.strip()
         if self._plain:
             return [Segment(text)]
+        text = _LAYOUT.sub("<br>", text)
         if len(text) <= limit:
             return [Segment(text, markup=True)]
         return [Segment(piece.text.strip()) for piece in self._inside if _wordy(piece)]
@@ -171,6 +169,7 @@ class Passage:
     def _marked(self, raws: Sequence[str], translation: str) -> str:
         """Translated HTML; every mark and everything kept comes back once, what is missing at the end."""
         first, _ = self._core
+        layout = iter(_LAYOUT.findall(self._html.strip()))
         closing = _partners(self._inside)
         left = {number for number, piece in enumerate(self._inside) if piece.role in (PieceRole.OPEN, PieceRole.KEPT)}
         found: list[str] = []
@@ -182,7 +181,7 @@ class Passage:
 
         for name, number, text in Reader.read(translation):
             if name == "text":
-                found.append(self.escape(text))
+                found.append(self.escape(next(layout, text) if text == "\n" else text))
             elif name == "close":
                 if stack:
                     close()
@@ -212,6 +211,7 @@ class Passage:
 
 _SPANS = ("span", "sub", "sup")
 _RAISED = re.compile(r"<(su[bp])\b")
+_LAYOUT = re.compile("[ \t]*\n[ \t]*|[ ]*\t[ \t]*|[ \u00a0]{3,}")  # breaks, in HTML
 
 
 class Reader(HTMLParser):

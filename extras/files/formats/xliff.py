@@ -30,11 +30,13 @@ from tandem.service.text.languages import base_code
 
 _RULES = XmlRules(paragraphs=frozenset(), inline=frozenset(("g", "mrk", "pc")), spaced=True)
 _SKIPPED = ("alt-trans", "note", "header", "metadata", "originalData", "matches", "glossary")
-_BEGINS = re.compile(
-    r"""<(?:\w+:)?(?:bpt\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="START_(?P<name>\w+?)(?:_\d+)?")"""
-)
-_ENDS = re.compile(
-    r"""<(?:\w+:)?(?:ept\b[^>]*?\s(?:rid|id)="(?P<pair>[^"]*)"|x\b[^>]*?\sid="CLOSE_(?P<name>\w+?)(?:_\d+)?")"""
+_BEGINS, _ENDS = (
+    re.compile(
+        rf"""<(?:\w+:)?(?:(?:{names})\b(?:[^>]*?\s{reference}|[^>]*?\sid)="(?P<pair>[^"]*)"
+        |x\b[^>]*?\sid="{sign}_(?P<name>\w+?)(?:_\d+)?")""",
+        re.VERBOSE,
+    )
+    for names, reference, sign in (("bpt|bx|sc", "rid", "START"), ("ept|ex|ec", "(?:rid|startRef)", "CLOSE"))
 )
 _PRIVATE = 0xE000  # first code point that Unicode gives no character
 _UNFINISHED = re.compile(r"new|initial|needs-(?:adaptation|l10n|translation)")
@@ -213,7 +215,9 @@ def _raw(text: str) -> str:
 
 
 def _paired(pieces: Sequence[PassagePiece]) -> list[PassagePiece]:
-    """The pieces with elements that begin and end a mark together as such: ``bpt`` and ``ept``, Angular's ``x``."""
+    """The pieces with elements that begin and end a mark together as such: ``bpt``, ``bx`` and ``sc`` of XLIFF 2 with
+    ``ept``, ``ex`` and ``ec``, Angular's ``x``.
+    """
     found = list(pieces)
     opened: list[tuple[int, str]] = []  # by their numbers; without a name what is a mark already
     for number, piece in enumerate(pieces):

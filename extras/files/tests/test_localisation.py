@@ -10,7 +10,7 @@ import pytest
 from translate.storage import pypo
 
 from tandem.extras.documents.tests.documents import segments, translated
-from tandem.extras.files.tests.test_formats import in_capitals
+from tandem.extras.files.tests.test_formats import in_capitals, upper
 
 HEADER = 'msgid ""\nmsgstr "Language: de\\n"\n\n'
 
@@ -30,6 +30,15 @@ def test_a_catalogue_of_keys_in_the_target_language_stays(tmp_path: Path) -> Non
     content = HEADER.replace("de", "en") + '#, fuzzy\nmsgid "home.title"\nmsgstr "good"\n\nmsgid "a.b"\nmsgstr ""\n'
     assert segments(tmp_path, "po", content.encode()) == []
     assert translated(tmp_path, "po", content.encode()) == content.encode()
+
+
+def test_flags_of_obsolete_messages_are_theirs(tmp_path: Path) -> None:
+    obsolete = '#, fuzzy\n#~ msgid "alt"\n#~ msgstr "old"\n\n'
+    content = HEADER.replace("de", "en") + f'{obsolete}msgid "haus"\nmsgstr "house"\n\n{obsolete}#, c-format\n'
+    (found,) = segments(tmp_path, "po", f'{content}msgid "hund"\nmsgstr ""\n'.encode())
+    assert found.text == "hund"
+    new = translated(tmp_path, "po", f'{content}msgid "hund"\nmsgstr ""\n'.encode(), ["dog"]).decode()
+    assert new == f'{content}msgid "hund"\nmsgstr "dog"\n'
 
 
 def test_a_name_among_messages_makes_no_catalogue_of_keys(tmp_path: Path) -> None:
@@ -71,6 +80,32 @@ def test_forms_are_translated_one_by_one(tmp_path: Path, ending: str, text: str,
     new = in_capitals(tmp_path, ending, writing[ending].encode()).decode()
     changed = expected if ending != "xliff" else expected.replace("<", "&lt;").replace(">", "&gt;")
     assert changed in new or (expected == text and ending == "po")
+
+
+LAYOUTS = [
+    "nutze %s\n  -a, --alle      alle dateien\n\n      --ende\tdas ende",
+    "{name}:\tdas haus   {n}",
+    "\n   so geht {x} hier:\n\n    a\n    {y} b\n",
+]
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+@pytest.mark.parametrize("ending", ["json", "po", "xliff"])
+def test_lines_with_what_programs_fill_in_stay_indented_and_in_columns(tmp_path: Path, ending: str, text: str) -> None:
+    writing = {
+        "json": json.dumps({"a": text}),
+        "po": f'{HEADER}msgid {json.dumps(text)}\nmsgstr ""\n',
+        "xliff": unit(f"<source>{text}</source>"),
+    }
+    (one,) = segments(tmp_path, ending, writing[ending].encode())
+    spaced = " ".join(upper(one.text).split())  # as translations of HTML are
+    new = translated(tmp_path, ending, writing[ending].encode(), [spaced]).decode()
+    found = {
+        "json": lambda: json.loads(new)["a"],
+        "po": lambda: pypo.pofile.parsestring(new.encode()).units[1].target,
+        "xliff": lambda: re.findall("<target[^>]*>([^<]*)</target>", new)[0],
+    }[ending]()
+    assert found.upper() == text.upper() and found != text
 
 
 def test_an_apostrophe_of_a_translation_quotes_nothing(tmp_path: Path) -> None:
@@ -146,10 +181,22 @@ def test_a_unit_without_a_text_stays(tmp_path: Path, inside: str) -> None:
     assert translated(tmp_path, "xliff", content) == content
 
 
-def test_what_begins_and_ends_a_mark_is_one_for_the_translation(tmp_path: Path) -> None:
-    source = '<source>a <x id="START_TAG_B"/>welt<x id="CLOSE_TAG_B"/> b <bpt id="1"/>wort<ept id="1"/> c</source>'
-    (found,) = segments(tmp_path, "xliff", unit(source).encode())
-    assert found.text == 'a <span id="s1">welt</span> b <span id="s5">wort</span> c'
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ('<x id="START_TAG_B"/>', '<x id="CLOSE_TAG_B"/>'),
+        ('<bpt id="1"/>', '<ept id="1"/>'),
+        ('<bpt id="1" rid="3">{</bpt>', '<ept id="2" rid="3">}</ept>'),
+        ('<bx id="1" rid="3"/>', '<ex rid="3" id="2"/>'),
+        ('<sc id="1"/>', '<ec startRef="1"/>'),
+    ],
+)
+def test_what_begins_and_ends_a_mark_is_one_for_the_translation(tmp_path: Path, begin: str, end: str) -> None:
+    content = unit(f"<source>a {begin}welt{end} b</source>").encode()
+    (found,) = segments(tmp_path, "xliff", content)
+    assert found.text == 'a <span id="s1">welt</span> b'
+    new = translated(tmp_path, "xliff", content, ['B <span id="s1">WORLD</span>']).decode()
+    assert f">B {begin}WORLD{end}</target>" in new
 
 
 @pytest.mark.parametrize(

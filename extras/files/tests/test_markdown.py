@@ -32,6 +32,16 @@ from tandem.extras.files.tests.test_formats import in_capitals
         ("{{< note >}}\nder hund\n{{< /note >}}\n", ["der hund"]),
         ("{% hint %}\nder hund\n{% endhint %}\n", ["der hund"]),
         ("das haus\n:   der hund\n    bellt\n", ["das haus", "der hund bellt"]),
+        ("das haus\n: der hund\n\n    die katze\n", ["das haus", "der hund", "die katze"]),
+        (
+            "x[^1] y\n\n[^1]: der hund\n    bellt\n[^b]: die katze schläft\n\n    noch ein satz\n\n        code\n",
+            ['x<img id="o1"> y', "der hund bellt", "die katze schläft", "noch ein satz"],
+        ),
+        ("(das-haus)=\n# der hund\n", ["der hund"]),
+        (
+            "das ![[haus.png]] [[haus#garten|hier]] da^[eine notiz].\n",
+            ['das <code id="o1">![[haus.png]]</code> <img id="o3"> da<code id="o5">^[eine notiz]</code>.'],
+        ),
         ("*[html]: eine sprache\n*[w3c e]:  ein *gremium*\n", ["eine sprache", 'ein <span id="s1">gremium</span>']),
         ("~~alt~~ **neu**\n", ['<span id="s0">alt</span> <span id="s4">neu</span>']),
         (r"die formel \(a_1*b\) in \ref{fig:a}, \*so\*" + "\n", ['die formel <img id="o1"> in <img id="o3">, *so*']),

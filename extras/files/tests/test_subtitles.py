@@ -59,6 +59,14 @@ def test_a_translation_is_divided_where_a_clause_ends(tmp_path: Path, ending: st
     assert written == subtitles(*wanted, ending=ending)
 
 
+def test_speakers_with_tags_are_apart(tmp_path: Path) -> None:
+    content = subtitles("<v.laut Anna B>der hund\n<v Eva>die katze</v>", "<c.rot>ein\nhaus</c>", ending="vtt").encode()
+    found = [one.text for one in segments(tmp_path, "vtt", content)]
+    assert found == ["der hund", "die katze", "ein haus"]
+    new = translated(tmp_path, "vtt", content, ["A very long", "b", "a house"]).decode()
+    assert "<v.laut Anna B>A very long\n<v Eva>b</v>\n" in new
+
+
 def test_positions_stay_and_blank_lines_are_borders(tmp_path: Path) -> None:
     content = subtitles(r"{\an8}Der Mann, der", r"{\an8}das Haus hat.", "Guten Morgen.\n \nWie geht es?\nGut?").encode()
     found = [one.text for one in segments(tmp_path, "srt", content)]
