@@ -24,13 +24,13 @@ class CopiedForm(NamedTuple):
     read_first: bool = False
 
 
-_PRINTF = r"""%(?:\d{1,2}\$|\([\w.]{1,100}\))?[-+\#0]*(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh?|ll?|[Lzjt])?
-    [diouxXeEfFgGaAcsSpn@](?!\w)"""
+_PRINTF = r"""%(?:\d{1,2}\$|\([\w.]{1,100}\)|<\w{1,100}>)?[-+\#0]*(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?
+    (?:hh?|ll?|[Lzjt])?[diouxXeEfFgGaAcsSpn@](?!\w)"""
 _INNER = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,400}+\}){0,1000}+"
 
 PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "ICU message": CopiedForm(rf"\{{\s*[\w.]{{1,100}}\s*,\s*(?:plural|select|selectordinal)\s*,{_INNER}\}}"),
-    "quoted braces": CopiedForm(r"''\{\w{1,100}\}''"),
+    "quoted braces": CopiedForm(r"''\{\w{1,100}\}''|(?<!')'(?:\{+|\}+)'(?!')"),
     "double braces": CopiedForm(r"\{\{[^{}\n]{0,200}\}\}", read_first=True),
     "braces": CopiedForm(r"[$%\#]?\{[^{}\n]{0,200}\}", read_first=True),
     "printf with a percent sign": CopiedForm(rf"(?:{_PRINTF}|\d{{1,9}})?%%(?:{_PRINTF}|%%)*"),
@@ -206,7 +206,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 # What any of them has; most texts have none, and looking closely takes many times as long.
 _LIKELY = re.compile(
     r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\d['′’]|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
-    r"|\w=[\"'\w]|\w\([\"']|->\w|::|O['’]|\d{3} \d{3}|\\\S|\$[\w(]"
+    r"|\w=[\"'\w]|\w\([\"']|->\w|::|O['’]|\d{3} \d{3}|\\\S|\$[\w(]|'[{}]"
     r"|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 

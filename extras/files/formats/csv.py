@@ -20,7 +20,7 @@ _DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 _NAMED = re.compile(r"sep=(.)\r?\n")  # a first line for Excel
 _OPEN = re.compile(r'"[^"]*\Z')  # begins a cell in quotes; with another quote behind it they are letters of the text
 _SAMPLE = 1 << 16  # characters by which the delimiter and columns of keys are told
-_KEY_HEADINGS = frozenset(("key", "keys", "id", "ids", "identifier", "identifiers", "msgid", "slug"))
+_KEY_HEADINGS = frozenset(("key", "keys", "id", "ids", "identifier", "identifiers", "lang", "locale", "msgid", "slug"))
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:

@@ -21,8 +21,10 @@ from tandem.service.text.languages import base_code
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 _LOCALE = "@@locale"
 _DEFAULT = "defaultMessage"
-_NAMING = frozenset(("class", "className", "css", "icon", "id", "slug"))  # of what programs look up
-_LOOKED_UP = re.compile(r"(?=[^-]*-)[a-z][a-z\d-]*(?: [a-z][a-z\d-]*)*")  # "fa fa-home", and no word alone
+_NAMING = ("class", "className", "css", "icon", "id", "slug", "style")  # of what programs look up
+_LOOKED_UP = r"(?=[^-]*-)[a-z][a-z\d-]*(?: [a-z][a-z\d-]*)*|(?:\s*[a-z-]+:[^;{}]+(?:;\s*|\Z))+"  # and no word alone
+_TELLING = ("align", "dir", "direction", "kind", "lang", "layout", "locale", "nodeType", "role", "textAlign", "type")
+_NAMES = dict.fromkeys(_NAMING, re.compile(_LOOKED_UP)) | dict.fromkeys(_TELLING, re.compile(r"[a-z][\w-]*"))
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: cannot be written but as an escape
 
 
@@ -83,7 +85,7 @@ def _parts(characters: str, rule: Rule, target: str) -> Iterator[Part]:
         if names == [_LOCALE] and base_code(value.replace("_", "-")) != base_code(target):
             yield characters[done : string.start()] + json.dumps(target.replace("-", "_"))
             done = string.end()
-        elif names and names[-1] in _NAMING and _LOOKED_UP.fullmatch(value):
+        elif names and names[-1] in _NAMES and value != names[-1] and _NAMES[names[-1]].fullmatch(value):
             continue
         elif rule(names) and is_prose(value) and not _HALF.search(value):
             yield characters[done : string.start()]

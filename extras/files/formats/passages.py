@@ -298,6 +298,10 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d{1,3}(?=\s*/?>))[^<>]*?(/?)>")
 
 
 _CODE = re.compile(r"[!-~\u00a1-\u024f]*(?:[\d_/\\@=<>{}$%&+*~^|#\[\]]|\w[.:]\w|[a-z][A-Z])[!-~\u00a1-\u024f]*")
+_SPELLED = re.compile(
+    r"[a-z]{2}-(?:[A-Z]{2}|[A-Z][a-z]{3})"  # the code of a language
+    r"|(?=.*(?:yy|YY|LL|MM|dd|DD|HH|hh|mm|ss))(?:(?:Do|([yYLMdDEeHhmsSaAzZ])\1{0,4})(?:[ .,:/-]+|\Z))+"  # of a date
+)
 _AMOUNT = re.compile(r"[€$£¥]\s?\d|\d\s?[€$£¥]")
 _MARK_BEHIND = re.compile(r"(?<=\w)[*:]+\Z")
 _TWO_LABELS = re.compile(r"[^\W\d_a-zß-ÿ][^\W\d_]*(?:/[^\W\d_a-zß-ÿ][^\W\d_]*)+")  # each with a capital
@@ -414,13 +418,15 @@ def is_text(text: str) -> bool:
 
 
 def is_prose(text: str) -> bool:
-    """Whether a program's string is for people: a single word with a sign or a capital in it reads like code.
+    """Whether a program's string is for people: a single word with a sign or a capital in it reads like code,
+    and so do codes of languages and patterns of dates (``de-AT``, ``MMM D, YYYY``).
 
     But not a label with an accelerator (``E&xit``), with a mark behind it (``Name*``), or of two (``Yes/No``).
     """
     words = _TAG.sub(" ", text) if "</" in text else text  # of HTML, and not of ``List<String>``
     label = _MARK_BEHIND.sub("", program_strings().plain(words.strip()))
-    return is_translatable(text) and (not _CODE.fullmatch(label) or _TWO_LABELS.fullmatch(label) is not None)
+    code = _CODE.fullmatch(label) or _SPELLED.fullmatch(label)
+    return is_translatable(text) and (not code or _TWO_LABELS.fullmatch(label) is not None)
 
 
 def _wordy(piece: PassagePiece) -> bool:

@@ -425,6 +425,8 @@ UNIT = '<xliff version="1.2"><file target-language="en"><trans-unit><source>{}</
         pytest.param("csv", "id;de;pt_BR\ngreeting;wort;\"zwei\nzeilen\"\n",
                      "id;de;pt_BR\ngreeting;WORT;\"ZWEI\nZEILEN\"\n",
                      id="languages of columns"),
+        pytest.param("csv", "id,lang,text\n1,de,wort\n2,de,zwei\n", "id,lang,TEXT\n1,de,WORT\n2,de,ZWEI\n",
+                     id="languages"),
         pytest.param("csv", "was,text\nhome.title,wort\nmenu_file,datei\nsave,sichern\n",
                      "WAS,TEXT\nhome.title,WORT\nmenu_file,DATEI\nsave,SICHERN\n", id="keys by their looks"),
         pytest.param("csv", "preis,de\n12,wort\nauf anfrage,wort\nab 1.000,en\n",

@@ -249,11 +249,39 @@ def test_markup_without_spaces_is_text_and_a_type_is_none(tmp_path: Path) -> Non
 
 
 def test_names_of_icons_and_the_like_stay(tmp_path: Path) -> None:
-    named = '"icon": "fa-home", "class": ["btn-big x-y"], "css": "fa fa-x"'
+    named = '"icon": "fa-home", "class": ["btn-big x-y"], "css": "fa fa-x", "style": "color: red; top:0"'
     content = f'{{{named}, "title": "fa-home", "id": "ein wort", "icon-2": "die-maus"}}'
     found = [one.text for one in segments(tmp_path, "json", content.encode())]
     assert found == ["fa-home", "ein wort", "die-maus"]
     assert translated(tmp_path, "json", content.encode()) == content.encode()
+
+
+def test_what_an_entry_is_stays(tmp_path: Path) -> None:
+    content = (
+        '{"type": "absatz", "lang": "de", "content": [{"nodeType": "text-x", "text": "hund", "align": "links"}],'
+        ' "kind": "kind", "role": "Die Rolle", "dir": "nach links", "name": "absatz"}'
+    )
+    found = [one.text for one in segments(tmp_path, "json", content.encode())]
+    assert found == ["hund", "kind", "Die Rolle", "nach links", "absatz"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("de-AT", "x-Achse"),
+        ("zh-Hans", "E-Mail"),
+        ("MMM D, YYYY", "Hamm"),
+        ("dddd, D. MMMM YYYY", "a day"),
+        ("h:mm a", "Mass a"),
+        ("MM/dd", "Add"),
+        ("Do MMMM", "Do"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_codes_of_languages_and_patterns_of_dates_stay(tmp_path: Path, ending: str, code: str, words: str) -> None:
+    writing = {"json": json.dumps([code, words]), "csv": f"sep=|\n{code}|{words}\n"}
+    found = [one.text for one in segments(tmp_path, ending, writing[ending].encode())]
+    assert words in found and code not in found
 
 
 @pytest.mark.parametrize("content", ['[{}, {{"x": "du, da"}}]', '{{"a.b": {}, "c": {{"x": "du, da"}}}}'])

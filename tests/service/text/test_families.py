@@ -9,11 +9,11 @@ from tandem.service.text.protect import always_kept
 
 FOUND = {
     "ICU message": "Sie haben ‹{count, plural, =0 {keine} one {# Nachricht von {name}} other {#}}›.",
-    "quoted braces": "Datei ‹''{0}''› fehlt",
+    "quoted braces": "Datei ‹''{0}''› fehlt, nimm ‹'{'›haus‹'}'›.",
     "double braces": "‹{{name}}› und ‹{{ preis | currency }}› und ‹{{x|y}}›",
     "braces": "‹{name}› ‹%{x}› ‹${y}› ‹#{z}› ‹{0}›",
     "printf with a percent sign": "‹%d%%› von %s, ‹50%%›",
-    "printf": "‹%d› von ‹%1$s›, ‹%(foo)s› ‹%5.2f› ‹%@› 100 % der",
+    "printf": "‹%d› von ‹%1$s›, ‹%(foo)s› ‹%5.2f› ‹%@› ‹%<foo>d› 100 % der",
     "percent signs": "‹%NAME%› ist ‹%1› 50 %, ‹%first_name%›, 5%ige und 10%",
     "formula": r"es gilt ‹$x^2$› und ‹$\alpha_1 = 3$›, 5 $ und 6 $ = 11 $, $HOME=$PWD",
     "command": r"siehe ‹\ref{fig:1}› und ‹\cite[S. 5]{a,b}›, ‹\alpha› \nZwei C:\neu \\server",
