@@ -172,13 +172,22 @@ class Stretch:
         lead: list[Part] = [(base, self.lead)] if self.lead else []
         trail: list[Part] = [(base, self.trail)] if self.trail else []
         found: list[Part] = []
-        for part in (*lead, *parts, *trail):
+        for part in (*lead, *_whole(parts), *trail):
             last = found[-1] if found else None
             if isinstance(part, tuple) and isinstance(last, tuple) and last[0].key == part[0].key:
                 found[-1] = (part[0], last[1] + part[1])
             else:
                 found.append(part)
         return found
+
+
+def _whole(parts: Sequence[Part]) -> Iterator[Part]:
+    """The parts, with a space between two words of one link or insertion within it: they would be two otherwise."""
+    for number, part in enumerate(parts):
+        around = parts[max(0, number - 1) : number + 2]
+        styles = [one[0] for one in around if isinstance(one, tuple)]
+        within = len(styles) == 3 and styles[0].wrap is not None and styles[0].wrap is styles[2].wrap
+        yield (styles[0], part[1]) if isinstance(part, tuple) and within and part[1].isspace() else part
 
 
 def _strip(parts: list[Part], place: int, first: int, last: int) -> None:

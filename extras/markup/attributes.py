@@ -46,11 +46,12 @@ def parts_of(tag: Token) -> Iterator[tuple[str, str | None]]:
     name = _NAME.match(tag.raw)
     for found in _ATTRIBUTE.finditer(tag.raw, name.end() if name else len(tag.raw)):
         value = found[3]
-        if value is None or value[0] not in "\"'" or not is_said(tag, found[1].lower()):
+        if value is None or not is_said(tag, found[1].lower()):
             continue
-        said = " ".join(html.unescape(value[1:-1]).split())
+        quotes = value[0] in "\"'"
+        start, end = found.start(3) + quotes, found.end(3) - quotes
+        said = " ".join(html.unescape(tag.raw[start:end]).split())
         if any(map(str.isalpha, said)):
-            start, end = found.start(3) + 1, found.end(3) - 1
             yield tag.raw[done:start], None
             yield tag.raw[start:end], said
             done = end
@@ -76,10 +77,12 @@ def with_said(page: str, translations: Mapping[str, str], options: MarkupOptions
     tokens = scan_html(page, options)
     raws = [token.raw for token in tokens]
     for place in _spoken(tokens, options):
-        raws[place] = "".join(
-            escape(translations[said]) if said and translations.get(said, said) != said else raw
-            for raw, said in parts_of(tokens[place])
-        )
+        tag = ""
+        for raw, said in parts_of(tokens[place]):
+            new = translations.get(said, said) if said else None
+            quote = "" if tag.endswith(('"', "'")) else '"'
+            tag += raw if new is None or new == said else f"{quote}{escape(new)}{quote}"
+        raws[place] = tag
     return "".join(raws)
 
 

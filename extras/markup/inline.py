@@ -86,6 +86,7 @@ class BlockBuilder:
         self._breaks: list[str] = []
         self._count = 0
         self._dividing: Node | None = None
+        self._point: Node | None = None  # what has no text, directly in front
         self._touching: Node | None = None  # the element that was opened last directly behind another one
         self._put: set[int] = set()  # places at which a space was put between two words
         self._dropped: dict[int, int] = {}  # places at which a space is left out, with the number of nodes before
@@ -97,11 +98,13 @@ class BlockBuilder:
 
     def write(self, text: str) -> None:
         """Text between tags."""
+        self._point = None if text else self._point
         self._own.append(text)
         self._append(text if self._xml else _RUNS.sub(" ", text))
 
     def open(self, tag: str) -> None:
         """The start tag of an element that has an end tag."""
+        self._point = None
         node = self._node(Role.ELEMENT, tag)
         worded = (one for one in reversed(self._levels[-1]) if one.start < one.end or one.role is not Role.ELEMENT)
         before = next(worded, None)  # empty ones part no words
@@ -113,6 +116,7 @@ class BlockBuilder:
 
     def close(self, tag: str) -> None:
         """The end tag of the element opened last."""
+        self._point = None
         children = tuple(self._levels.pop())
         if self._touching is not None and self._touching.order == self._open[-1].order:
             self._touching = None  # there is nothing in it
@@ -149,13 +153,18 @@ class BlockBuilder:
         shown = _RUNS.sub(" ", text).strip()
         if shown:
             self._append(shown)
-            node = node._replace(role=Role.KEPT, start=self._length - len(shown), end=self._length)
-        elif self._last.isalnum() and not raw.startswith(_WITHIN_WORDS):
-            self._dividing = node = node._replace(divides=True)
+            self._point = None
+            self._levels[-1].append(node._replace(role=Role.KEPT, start=self._length - len(shown), end=self._length))
+            return
+        node = node._replace(divides=self._last.isalnum() and not raw.startswith(_WITHIN_WORDS))
+        if self._point and self._point.divides == node.divides:
+            node = self._levels[-1].pop()._replace(opening=self._point.opening + raw)  # they stand side by side
+        self._point, self._dividing = node, node if node.divides else self._dividing
         self._levels[-1].append(node)
 
     def end_line(self, raw: str) -> None:
         """A line break."""
+        self._point = None
         self._append("\n")
         self._breaks.append(raw)
 

@@ -24,6 +24,7 @@ _UNKNOWN = -0.1  # what a word that is aligned with nothing adds to a stretch
 _MOST_PLACES = 100  # of one text, that are looked at
 _LINK = re.compile(r"<a\s|<\d", re.IGNORECASE)
 _CLOSING, _OPENING = frozenset(".,;:!?)]"), frozenset("([")
+_CUT = re.compile(r"[$€£¥]\d|\d[$€£¥]")  # an amount, within which no element begins or ends
 _LONG_ENOUGH = 4  # letters of a name that stands in both texts; shorter words of two languages may look alike
 
 
@@ -234,6 +235,9 @@ class Placing:
         if short or self.target.count(text) != 1:
             return None
         start = self.target.index(text)
+        before, behind = self.target[max(0, start - 1) : start], self.target[start + len(text) :][:1]
+        if _CUT.match(before + text[:1]) or _CUT.match(text[-1:] + behind):
+            return None  # "10 €" is no part of "€10 €8"
         first = bisect_left(self._units, (start, 0))
         end = bisect_left(self._units, (start + len(text), 0))
         whole = first < end and self._units[first].start == start and self._units[end - 1].end == start + len(text)

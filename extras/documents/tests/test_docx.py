@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zipfile
 import zlib
@@ -42,6 +43,18 @@ def png() -> bytes:
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(written)
+
+
+@pytest.mark.parametrize("wrap", ["w:hyperlink", "w:ins"])
+def test_two_formats_of_a_link_stay_in_one(tmp_path: Path, wrap: str) -> None:
+    linked = f'<{wrap} w:id="1">{run("der alte ", BOLD)}{run("hund")}</{wrap}>'
+    content = with_body(paragraph(run("das ist "), linked, run(" hier")))
+    (found,) = segments(tmp_path, "docx", content)
+    assert found.text == 'das ist <span id="s1">der alte </span><span id="s2">hund</span> hier'
+    new = body_of(
+        translated(tmp_path, "docx", content, ['x <span id="s1">the old</span> <span id="s2">dog</span> <i>here</i>'])
+    )
+    assert new.count(f"</{wrap}>") == 1 and "".join(re.findall("<w:t[^>]*>([^<]*)<", new)) == "x the old dog here"
 
 
 def test_a_document_of_another_library(tmp_path: Path) -> None:

@@ -412,6 +412,22 @@ def test_empty_elements_part_words() -> None:
     assert before.render("The house is old.", [((4, 8), (4, 9)), ((9, 12), (10, 12))]) == "The house<img> is old."
 
 
+@pytest.mark.parametrize(
+    "objects", ["<img a><img b>", "<img a><!-- c --><input>", "<img a> <img b>", "<img a><img b> <img c>"]
+)
+def test_objects_side_by_side_stay_so(objects: str) -> None:
+    found = block(f"Das {objects} Haus ist <img>alt.")
+    assert found.render("The house is old.", [((0, 3), (0, 3)), ((4, 8), (4, 9)), ((9, 12), (10, 12))]) == (
+        f"The {objects} house is <img>old."
+    )
+
+
+def test_an_amount_is_not_found_in_two_others() -> None:
+    found = block("Preis: <s>10 €</s> <b>8 €</b> da")
+    pairs = [((0, 5), (0, 5)), ((7, 11), (7, 10)), ((12, 15), (11, 13)), ((16, 18), (14, 18))]
+    assert found.render("Price: €10 €8 here", pairs) == "Price: <s>€10</s> <b>€8</b> here"
+
+
 def test_a_no_break_space_between_elements_stays() -> None:
     found = block("<a>Hund</a>&nbsp;<b>Katze</b> da")
     pairs = [((0, 4), (0, 3)), ((5, 10), (4, 7)), ((11, 13), (8, 12))]
