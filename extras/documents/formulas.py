@@ -7,6 +7,14 @@ from collections.abc import Iterable, Iterator
 
 _LITERAL = re.compile(r'"((?:[^"]|"")*)"')
 _OPERATOR = re.compile(r"^(?:<>|[<>]=?|=)")  # of a criterion: COUNTIF(A1:A9; "<>red")
+_COMPARED = r"B?\((?:[^()]|\([^()]*\))*\)\s*(?:<>|=)\s*"
+_PART = re.compile(  # what stands before a text that parts of cells are compared with, by what may stand around it
+    rf"\b(?:(?P<inner>(?:SEARCH|FIND)B?\(|(?:not-)?contains-text\(|(?:SUBSTITUTE|REGEX)\([^()\"]*[,;]\s*|MID{_COMPARED})"
+    rf"|(?P<first>LEFT{_COMPARED}|begins-with\()|RIGHT{_COMPARED}|ends-with\()\Z",
+    re.IGNORECASE,
+)
+_BEFORE = 200  # characters that are looked at for it
+_WORD = re.compile(r"[^\W\d_]{2}")
 _WILD = re.compile(r"~[*?~]|[*?]")
 
 
@@ -29,10 +37,16 @@ class ComparedTexts:
 
 
 def literals_of(formula: str) -> Iterator[str]:
-    """The texts in a formula, without a criterion's operator; of lists of choices each choice too."""
+    """The texts in a formula, without a criterion's operator; of lists of choices each choice too.
+
+    Words that a part of a cell is compared with have ``*`` where there may be more.
+    """
     for literal in _LITERAL.finditer(formula):
         text = _OPERATOR.sub("", literal[1].replace('""', '"'))
         yield text
+        within = _PART.search(formula[max(0, literal.start() - _BEFORE) : literal.start()])
+        if within and _WORD.search(text):
+            yield ("" if within["first"] else "*") + text + ("*" if within["first"] or within["inner"] else "")
         if "," in text:
             yield from text.split(",")
 
