@@ -20,7 +20,7 @@ _DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 _NAMED = re.compile(r"sep=(.)\r?\n")  # a first line for Excel
 _OPEN = re.compile(r'"[^"]*\Z')  # begins a cell in quotes; with another quote behind it they are letters of the text
 _SAMPLE = 1 << 16  # characters by which the delimiter and columns of keys are told
-_KEY_HEADINGS = frozenset(("key", "keys", "id", "ids", "identifier", "identifiers", "lang", "locale", "msgid", "slug"))
+_KEYS = {"handle", "id", "identifier", "identifiers", "ids", "key", "keys", "lang", "locale", "msgid", "slug"}
 
 
 def _document(source: SourceFile) -> tuple[Text, Parts]:
@@ -57,7 +57,7 @@ def _kept_cells(rows: Sequence[Sequence[str]]) -> tuple[frozenset[int], frozense
     In a first row with such a heading codes of languages stay too, and where it has nothing else.
     """
     first = [cell.strip().lower() for cell in rows[0]] if rows and len(rows[0]) > 1 else []
-    headed = {column for column, heading in enumerate(first) if heading in _KEY_HEADINGS}
+    headed = {column for column, heading in enumerate(first) if heading in _KEYS}
     languages = {column for column, heading in enumerate(first) if base_code(heading) in NAMES}
     coded = {
         column for column in range(len(first)) if _reads_like_code([row[column] for row in rows if column < len(row)])

@@ -21,10 +21,13 @@ from tandem.service.text.languages import base_code
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
 _LOCALE = "@@locale"
 _DEFAULT = "defaultMessage"
-_NAMING = ("class", "className", "css", "icon", "id", "slug", "style")  # of what programs look up
-_LOOKED_UP = r"(?=[^-]*-)[a-z][a-z\d-]*(?: [a-z][a-z\d-]*)*|(?:\s*[a-z-]+:[^;{}]+(?:;\s*|\Z))+"  # and no word alone
-_TELLING = ("align", "dir", "direction", "kind", "lang", "layout", "locale", "nodeType", "role", "textAlign", "type")
-_NAMES = dict.fromkeys(_NAMING, re.compile(_LOOKED_UP)) | dict.fromkeys(_TELLING, re.compile(r"[a-z][\w-]*"))
+_NAMING = ("class", "className", "css", "icon", "id", "slug")  # of what programs look up
+_LOOKED_UP = re.compile(r"(?=[^-]*-)[a-z][a-z\d-]*(?: [a-z][a-z\d-]*)*")  # "fa fa-home", and no word alone
+_TELLING = (
+    "align", "dir", "direction", "kind", "lang", "layout", "locale", "nodeType", "role", "style", "textAlign", "type"
+)  # fmt: skip
+_WORD_OR_CSS = re.compile(r"[a-z][\w-]*|(?:\s*[a-z-]+:[^;{}]+(?:;\s*|\Z))+")
+_NAMES = dict.fromkeys(_NAMING, _LOOKED_UP) | dict.fromkeys(_TELLING, _WORD_OR_CSS)
 _HALF = re.compile("[\ud800-\udfff]")  # of a character: cannot be written but as an escape
 
 

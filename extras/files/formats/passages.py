@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from tandem.extras.files.bounds import Segment, SourceFile
 from tandem.extras.files.formats.encoding import Text
+from tandem.extras.markup.reading import divided
 from tandem.service.text.layout import is_translatable
 from tandem.service.text.protect import KEPT, Protector
 from tandem.service.translation.stages import program_strings
@@ -367,7 +368,13 @@ def _forms_of(text: str, head: re.Match[str], write: Callable[[str], str]) -> tu
 
 
 def _simple(text: str, write: Callable[[str], str], form: str = "") -> list[PassagePiece]:
-    """A message without forms, or one of ``form``: ``plural``, ``selectordinal`` or ``select``."""
+    """A message without forms, or one of ``form``: ``plural``, ``selectordinal`` or ``select``.
+
+    Paragraphs, items, cells and the like of HTML are texts of their own.
+    """
+    if len(blocks := divided(text)) > 1:
+        inner = (write(one) if place % 2 else Passage(_simple(one, write), write) for place, one in enumerate(blocks))
+        return [PassagePiece(PieceRole.KEPT, write(text), inner=tuple(inner))]
     signs = _NUMBER if form.startswith(("plural", "selectordinal")) else _ALONE
     found = ((span.start, span.end) for span, _ in _PROTECTED.find(text))
     quoted = (match.span() for match in _QUOTED.finditer(text)) if form else ()

@@ -41,7 +41,7 @@ _STATEMENT = re.compile(
     re.VERBOSE,
 )
 _BETWEEN = re.compile(r"(?:[ \t]*(?:#.*)?(?:\n|\Z))*")
-_OBSOLETE = re.compile(r"(?:.*\n)*#~.*\n")  # entries that stand in front, with flags of their own
+_OBSOLETE = "\n#~"  # begins a line of an entry that stands in front, with flags of its own
 _FLAGS = re.compile(r"^#,(.*)\n", re.MULTILINE)
 _PREVIOUS = re.compile(r"^#\|.*\n", re.MULTILINE)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -197,14 +197,8 @@ class _Entry:
 
     @property
     def _flags(self) -> list[str]:
-        return [flag.strip() for line in _FLAGS.findall(self._before[1]) for flag in line.split(",")]
-
-    @property
-    def _before(self) -> tuple[str, str]:
-        """What stands in front: obsolete entries, and the comments of this one."""
-        before = self.statements[0].before
-        obsolete = _OBSOLETE.match(before)
-        return (obsolete[0], before[obsolete.end() :]) if obsolete else ("", before)
+        before = self.statements[0].before.rpartition(_OBSOLETE)[2]
+        return [flag.strip() for line in _FLAGS.findall(before) for flag in line.split(",")]
 
     @property
     def _passages(self) -> list[Passage]:
@@ -232,16 +226,16 @@ class _Entry:
 
     def _comments(self, fuzzy: str) -> str:
         """What stands before the entry, with that flag or without it."""
-        obsolete, before = self._before
+        *obsolete, before = self.statements[0].before.rpartition(_OBSOLETE)
         others = [flag for flag in self._flags if flag not in ("fuzzy", "")]
         flags = ", ".join(filter(None, (fuzzy, *others)))
         if bool(fuzzy) == ("fuzzy" in self._flags):
-            return obsolete + before
+            return self.statements[0].before
         kept = before if fuzzy else _PREVIOUS.sub("", before)
         if _FLAGS.search(kept):
             first = iter([f"#, {flags}\n"] if flags else [])
-            return obsolete + _FLAGS.sub(lambda _: next(first, ""), kept)
-        return f"{obsolete}{kept}#, {flags}\n"
+            return "".join(obsolete) + _FLAGS.sub(lambda _: next(first, ""), kept)
+        return f"{''.join(obsolete)}{kept}#, {flags}\n"
 
 
 def _joined(statements: Sequence[_Statement]) -> str:

@@ -12,6 +12,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tandem.extras.files.bounds import FileRefused, SourceFile
 from tandem.extras.files.formats.encoding import Text
@@ -206,8 +207,9 @@ def _pieces(source: Element) -> Iterator[PassagePiece]:
         yield from message(text, lambda part: "".join(raws.get(sign) or _escape(sign) for sign in part))
         return
     pieces = list(_RULES.pieces(source.children))
-    for piece in _paired(pieces):
-        yield from message(piece.text, _raw) if piece.role is PieceRole.TEXT else (piece,)
+    for plain, run in groupby(_paired(pieces), key=lambda piece: piece.role is PieceRole.TEXT):
+        own = list(run)  # an entity is a piece of its own
+        yield from message("".join(piece.text for piece in own), _raw) if plain else own
 
 
 def _raw(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -244,8 +245,43 @@ def test_flutters_resources(tmp_path: Path, ending: str) -> None:
 def test_markup_without_spaces_is_text_and_a_type_is_none(tmp_path: Path) -> None:
     content = '{"a": "<ul><li>eins</li><li>zwei</li></ul>", "b": "List<String>", "c": "<b>camelCase</b>"}'
     assert [one.text for one in segments(tmp_path, "json", content.encode())] == [
-        '<span id="s0">eins</span><span id="s3">zwei</span>'
+        "eins",
+        "zwei",
     ]
+
+
+BLOCKS = [
+    ("<p>der hund</p>\n<ul>\n  <li>ein <b>rotes</b> %s</li>\n  <li>zwei</li></ul>",
+     ["der hund", 'ein <span id="s1">rotes</span> <code id="o5">%s</code>', "zwei"]),
+    ("<table><tr><td>haus</td><td class='x'>hund</td></tr></table>", ["haus", "hund"]),
+    ("das <UL><li>haus<li>{n} hunde</UL> da", ["das", "haus", '<code id="o0">{n}</code> hunde', "da"]),
+    ("nutze <menu> so <option>", ['nutze <img id="o1"> so']),
+    ("hier</p>", ["hier"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "texts"), BLOCKS)
+@pytest.mark.parametrize("ending", ["json", "po", "csv", "xliff"])
+def test_blocks_of_html_in_a_string_are_texts_of_their_own(
+    tmp_path: Path, ending: str, text: str, texts: list[str]
+) -> None:
+    quoted = text.replace("<", "&lt;").replace(">", "&gt;")
+    writing = {
+        "json": json.dumps({"a": text}),
+        "csv": f'sep=|\n"{text}"\n',
+        "po": f'{HEADER}msgid {json.dumps(text)}\nmsgstr ""\n',
+        "xliff": unit(f"<source>{quoted}</source>"),
+    }
+    content = writing[ending].encode()
+    found = [one.text for one in segments(tmp_path, ending, content)]
+    assert found == texts
+    new = html.unescape(in_capitals(tmp_path, ending, content).decode().replace('"\n"', "").replace("\\n", "\n"))
+    assert re.sub(r"(?<![</%{'])\b[a-z]+\b(?![='}])", lambda word: word[0].upper(), text) in new
+
+
+def test_a_string_of_html_comes_back(tmp_path: Path) -> None:
+    content = json.dumps({"a": BLOCKS[0][0]}).encode()
+    assert translated(tmp_path, "json", content) == content
 
 
 def test_names_of_icons_and_the_like_stay(tmp_path: Path) -> None:
@@ -259,7 +295,7 @@ def test_names_of_icons_and_the_like_stay(tmp_path: Path) -> None:
 def test_what_an_entry_is_stays(tmp_path: Path) -> None:
     content = (
         '{"type": "absatz", "lang": "de", "content": [{"nodeType": "text-x", "text": "hund", "align": "links"}],'
-        ' "kind": "kind", "role": "Die Rolle", "dir": "nach links", "name": "absatz"}'
+        ' "style": "fett", "kind": "kind", "role": "Die Rolle", "dir": "nach links", "name": "absatz"}'
     )
     found = [one.text for one in segments(tmp_path, "json", content.encode())]
     assert found == ["hund", "kind", "Die Rolle", "nach links", "absatz"]
