@@ -34,8 +34,7 @@ def cue_parts(
     """
     whole = content.rstrip("\n")
     lines, ends = _LINE_END.split(whole)[::2], _LINE_END.split(whole)[1::2]
-    apart = any(_SPEAKER.match(line) for line in lines[1:])
-    for before, group, inside in _groups(lines, ends, apart):
+    for before, group, inside in _groups(lines, ends):
         named = _NAME.match(group[0])
         name = named[0] if named else ""
         group = [group[0][len(name) :], *group[1:]]
@@ -49,13 +48,11 @@ def cue_parts(
     yield content[len(whole) :]
 
 
-def _groups(
-    lines: Sequence[str], ends: Sequence[str], apart: bool
-) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+def _groups(lines: Sequence[str], ends: Sequence[str]) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
     """Lines that belong together, with what ends the line before them, and the ends between them."""
     first = 0
     for number, end in enumerate([*ends, ""], 1):
-        if apart or _GAP.match(end) or number == len(lines):
+        if number == len(lines) or _GAP.match(end) or _SPEAKER.match(lines[number]):
             yield ends[first - 1] if first else "", lines[first:number], ends[first : number - 1]
             first = number
 

@@ -372,7 +372,7 @@ def _simple(text: str, write: Callable[[str], str], form: str = "") -> list[Pass
 
     Paragraphs, items, cells and the like of HTML are texts of their own.
     """
-    if len(blocks := divided(text)) > 1:
+    if not form and len(blocks := divided(text)) > 1:
         inner = (write(one) if place % 2 else Passage(_simple(one, write), write) for place, one in enumerate(blocks))
         return [PassagePiece(PieceRole.KEPT, write(text), inner=tuple(inner))]
     signs = _NUMBER if form.startswith(("plural", "selectordinal")) else _ALONE

@@ -62,6 +62,7 @@ FORMS = [
     ("{n, plural, offset:1 one{er} other{sie und #}}", "{n, plural, offset:1 one{ER} other{SIE UND #}}"),
     ("hier {who, select, male {sein} other {ihr # {n, plural, other {kind}}}} haus",
      "HIER {who, select, male {SEIN} other {IHR # {n, plural, other {KIND}}}} HAUS"),
+    ("{n, plural, one {<p>hund</p>} other {<p># hunde</p>}}", "{n, plural, one {<p>HUND</p>} other {<p># HUNDE</p>}}"),
     ("{n, selectordinal, other {#.}}", "{n, selectordinal, other {#.}}"),
     ("{n, plural, one {nie}", "{n, plural, one {nie}"),  # does not end
     ("{n, plural, other {'{'x'}' da}}", "{n, plural, other {'{'X'}' DA}}"),

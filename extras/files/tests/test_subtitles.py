@@ -38,6 +38,8 @@ def subtitles(*texts: str, ending: str = "srt") -> str:
         (["<i>Wir müssen</i>", "<i>heute gehen.</i>"], ["Wir müssen heute gehen."]),
         (["- Wo?\n- Hier und", "dort."], ["- Wo?", "- Hier und dort."]),
         (["Er kam und", "ANNA: ging"], ["Er kam und", "ging"]),
+        (["ANNA: Das Haus\nist alt.\nEVA: Ja,\ndas stimmt."], ["Das Haus ist alt.", "Ja, das stimmt."]),
+        (["- Das Haus\nist alt.\n- Ja."], ["- Das Haus ist alt.", "- Ja."]),
         (["Er kam und", "12 Hunde"], ["Er kam und", "12 Hunde"]),
         (["Er kam und", "♪", "ging"], ["Er kam und", "ging"]),
         (["Er", *"abcdefg"], ["Er a b c d e", "f g"]),
