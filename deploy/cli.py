@@ -108,6 +108,12 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename is not None else ""
         remedy = "; make room on its disk, and run the command again" if error.errno in FULL else ""
         _fail(f"{where}{error.strerror}{remedy}", 1)
+    except (MemoryError, RuntimeError) as error:
+        torch = "torch" in sys.modules  # which `tandem serve` never loads
+        if not (isinstance(error, MemoryError) or (torch and load("tandem.models.steps.devices:out_of_memory")(error))):
+            raise
+        said = str(error).partition("\n")[0]
+        _fail(f"the memory does not suffice ({said}): take smaller batches or a smaller model, or more memory", 1)
     except KeyboardInterrupt:
         sys.exit(130)
 

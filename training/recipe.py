@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from tandem.models.architectures.protocol import ModelConfig, feature_widths, max_positions
 from tandem.models.architectures.registry import load_config
+from tandem.models.bundle.manifest import check_name
 from tandem.models.config import bounded, load_dataclass, merged, to_mapping
 from tandem.models.errors import ConfigError
 from tandem.models.search.options import SearchOptions
@@ -159,6 +160,7 @@ class Recipe:
     published: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_name(self.name)
         metrics = ("loss", "rouge") if self.task == "summarize" else ("loss", "bleu", "chrf")
         if self.training.metric not in metrics:
             raise ConfigError(
@@ -208,7 +210,8 @@ class Recipe:
         """The architecture's configuration for prepared data.
 
         Raises:
-            ConfigError: as :meth:`model_config`, or the data's sources have other features than the model reads.
+            ConfigError: as :meth:`model_config`, the data's sources have other features than the model reads, or its
+                vocabulary lacks tokens that decoding names.
         """
         *sources, target = summary.vocabularies.values()
         config = self.model_config(tuple(sources), target)
@@ -218,6 +221,8 @@ class Recipe:
                 f"{self.name} [model] reads sources with the feature widths {list(expected)} (0 for text), but the"
                 f" prepared data has {list(found)}"
             )
+        if beyond := self.decoding.beyond(target):
+            raise ConfigError(f"{self.name} [decoding] must name token ids below {target}, but names {beyond}")
         return config
 
     def vocabulary_sizes(self) -> tuple[tuple[int, ...], int]:

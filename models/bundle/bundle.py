@@ -128,9 +128,7 @@ class Bundle:
                 faults += _not_finite(read_weights(folder / WEIGHTS)) if weights else []
         if manifest.vocabularies.target.file in vocabularies:
             size = vocabularies[manifest.vocabularies.target.file].size
-            options = manifest.decoding
-            named = (*options.suppressed, *options.prefix, *options.required)
-            beyond = sorted({token for token in named if token >= size})
+            beyond = manifest.decoding.beyond(size)
             faults += [f"decoding names the tokens {beyond}, but there are {size}"] if beyond else []
         if faults:
             raise BundleError(path, faults)

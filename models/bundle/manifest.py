@@ -17,6 +17,18 @@ FORMAT = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(@[A-Za-z0-9][A-Za-z0-9._-]{0,49})?")
 
 
+def check_name(name: str) -> None:
+    """Raises ConfigError unless a bundle, and with it a recipe, may have that name."""
+    if not NAME.fullmatch(name):
+        shape = "letters, digits, '.', '_' and '-', at most 100, where wanted with '@' and a version of at most 50"
+        raise ConfigError(f"name must be {shape}, but is {name!r}")
+
+
+def name_like(text: str) -> str:
+    """A name that a bundle may have, as like the text as that allows."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[-100:].lstrip("._-") or "unnamed"
+
+
 @dataclass(frozen=True, slots=True)
 class VocabularyFile:
     """A vocabulary's file in the bundle, and how to read it."""
@@ -176,9 +188,7 @@ class Manifest:
     format: int = FORMAT
 
     def __post_init__(self) -> None:
-        if not NAME.fullmatch(self.name):
-            shape = "letters, digits, '.', '_' and '-', at most 100, where wanted with '@' and a version of at most 50"
-            raise ConfigError(f"name must be {shape}, but is {self.name!r}")
+        check_name(self.name)
         first = tuple(source for source, target in self.pairs if target == self.target_language)
         if self.pairs and (self.task != "translate" or first != self.source_languages or self.vocabularies.features):
             raise ConfigError(

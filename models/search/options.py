@@ -111,6 +111,10 @@ class SearchOptions:
         if self.sampling is not None and self.exhaustive:
             raise OptionError("exhaustive", "false when sampling", self.exhaustive)
 
+    def beyond(self, size: int) -> list[int]:
+        """Tokens that the options name and that a vocabulary of so many entries does not have."""
+        return sorted({token for token in (*self.suppressed, *self.prefix, *self.required) if token >= size})
+
     def bounds(self, source_tokens: int) -> tuple[int, int]:
         """Shortest and longest hypothesis, in tokens without EOS, for a source of so many tokens without EOS."""
         longest = self.max_length

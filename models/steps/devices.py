@@ -10,8 +10,8 @@ from tandem.models.errors import ConfigError, DeviceLost
 
 CAPTURING = threading.RLock()
 """Held while a graph is captured: there may be one at a time in a process, and none while a device is waited for."""
-_NO_ROOM = ("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "CUDA error: out of memory")
-"""What libraries say that ask the driver for memory themselves, where torch's allocator raises an error of its own."""
+_NO_ROOM = ("_STATUS_ALLOC_FAILED", "CUDA error: out of memory", "can't allocate memory")
+"""What libraries say that ask the driver for memory themselves, and torch on a CPU; on a GPU it has its own error."""
 
 
 def check_device(name: str) -> torch.device:

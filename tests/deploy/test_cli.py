@@ -6,12 +6,15 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from tandem.deploy.cli import commands, load_command
+from tandem.deploy.cli import commands, load_command, main
 from tandem.models.folders import whole_folder
 from tests.command import fails, needs, succeeds
 from tests.hiding import link_package
@@ -93,6 +96,31 @@ def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     said = f"tandem: {tmp_path / 'new'}: No space left on device; make room on its disk, and run the command again\n"
     assert fails(status=1) == said
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        (lambda: torch.empty(10**14), "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
+        (lambda: np.empty(10**15), "Unable to allocate"),
+    ],
+)
+def test_too_little_memory_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, lacking: Callable[[], object], said: str
+) -> None:
+    monkeypatch.setattr("tandem.deploy.cli.app", lacking)
+    message = fails(status=1)
+    assert message.startswith("tandem: the memory does not suffice (") and said in message
+    assert message.endswith("take smaller batches or a smaller model, or more memory\n") and message.count("\n") == 1
+
+
+def test_other_errors_of_a_defect_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def recurse() -> None:
+        recurse()
+
+    monkeypatch.setattr("tandem.deploy.cli.app", recurse)
+    with pytest.raises(RecursionError):
+        main()
 
 
 def test_missing_corpora_are_named(tmp_path: Path) -> None:

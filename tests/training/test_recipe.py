@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tandem.models.errors import ConfigError
+from tandem.training.data.summary import PreparedSummary
 from tandem.training.optimisation.optim import OptimiserConfig
 from tandem.training.recipe import (
     Recipe,
@@ -165,6 +167,16 @@ def test_vocabulary_sizes_that_contradict_the_data_are_refused(tmp_path: Path) -
         recipe.model_config((80,), 90)
     with pytest.raises(ConfigError, match=r"r \[model\] target_vocabulary is 90, but the prepared data has 91"):
         recipe.model_config((70,), 91)
+
+
+def test_tokens_that_decoding_names_must_be_in_the_data_s_vocabulary(tmp_path: Path) -> None:
+    """Said before training, not by its first validation."""
+    recipe = load(tmp_path, TEXT + "[decoding]\nsuppressed = [0, 89, 90]\nprefix = [95]")
+    data = PreparedSummary(2, {}, {}, {}, (), {"source0": 80, "target": 90}, 0.0)
+    with pytest.raises(ConfigError, match=r"^r \[decoding\] must name token ids below 90, but names \[90, 95\]$"):
+        recipe.prepared_config(data)
+    config: Any = recipe.prepared_config(replace(data, vocabularies={"source0": 80, "target": 96}))
+    assert config.target_vocabulary == 96
 
 
 def test_a_recipe_survives_a_checkpoint(tmp_path: Path) -> None:
@@ -324,6 +336,13 @@ def test_another_architecture_leaves_the_model_behind(tmp_path: Path) -> None:
         ("model.widht=1", "has no key 'widht': did you mean 'width'?"),
         ("optimiser.learning_rate=fast", "learning_rate must be of type float, but is 'fast'"),
         ("training.label_smoothing=0.95", "label_smoothing must be at most 0.9, but is 0.95"),
+        ("optimiser.beta1=1", "optimiser beta1 must be at most 0.999999, but is 1.0"),
+        ("optimiser.beta2=1", "optimiser beta2 must be at most 0.999999, but is 1.0"),
+        ("optimiser.rho=1", "optimiser rho must be at most 0.999999, but is 1.0"),
+        ("optimiser.momentum=1", "optimiser momentum must be at most 0.999999, but is 1.0"),
+        ("optimiser.epsilon=0", "optimiser epsilon must be at least 1e-20, but is 0.0"),
+        ("name=a/b", "name must be letters, digits, '.', '_' and '-', at most 100, where wanted with '@'"),
+        ("name=", "and a version of at most 50, but is ''"),
         ("training.metric=chr", "metric must be one of 'loss', 'bleu', 'chrf', 'rouge', but is 'chr'"),
         (
             "training.updates",

@@ -14,6 +14,7 @@ import torch
 import typer
 
 from tandem.models.bundle import MANIFEST, Bundle
+from tandem.models.bundle.manifest import name_like
 from tandem.models.command import ReplaceBundle, Without, report
 from tandem.models.errors import CheckpointError, ConfigError
 from tandem.models.steps.torch_graphs import AnyModel
@@ -168,7 +169,7 @@ def bundle_without_graphs(folder: Path, out: Path, checkpoint: Path | None = Non
     recipe = recipe_from_mapping(read_progress(chosen[-1])[1], str(chosen[-1]))
     model = _model(chosen, recipe, Run(folder).data, None)
     shipping = Shipping(read_progress(chosen[-1])[0], read_ancestry(folder), precisions=())
-    named = replace(recipe, name=f"{folder.resolve().name}-{chosen[-1].stem}")
+    named = replace(recipe, name=name_like(f"{folder.resolve().name}-{chosen[-1].stem}"))
     return export_bundle(model, named, Run(folder).data, out, shipping)
 
 

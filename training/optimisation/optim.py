@@ -50,12 +50,12 @@ class OptimiserConfig:
     decay: float = bounded(10.0, at_least=1.0)
     anneal: Literal["plateaus", "epochs"] = "plateaus"
     stop_below: float = bounded(1e-4, at_least=0.0)
-    beta1: float = bounded(0.9, at_least=0.0, at_most=1.0)
-    beta2: float = bounded(0.98, at_least=0.0, at_most=1.0)
-    epsilon: float = bounded(1e-9, at_least=0.0)
+    beta1: float = bounded(0.9, at_least=0.0, at_most=0.999999)
+    beta2: float = bounded(0.98, at_least=0.0, at_most=0.999999)
+    epsilon: float = bounded(1e-9, at_least=1e-20)  # at 0 what has no gradient would become 0 / 0
     weight_decay: float = bounded(0.01, at_least=0.0)
-    rho: float = bounded(0.95, at_least=0.0, at_most=1.0)
-    momentum: float = bounded(0.99, at_least=0.0, at_most=1.0)
+    rho: float = bounded(0.95, at_least=0.0, at_most=0.999999)
+    momentum: float = bounded(0.99, at_least=0.0, at_most=0.999999)
     clip_norm: float = bounded(1.0, at_least=0.0)
 
     def __post_init__(self) -> None:

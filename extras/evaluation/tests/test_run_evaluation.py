@@ -60,6 +60,12 @@ def test_one_checkpoint_is_chosen(run: Path, files: tuple[object, ...]) -> None:
     assert list(found["scores"]) == ["toy-checkpoint-2"]
 
 
+def test_a_run_s_folder_may_have_any_name(run: Path, files: tuple[object, ...]) -> None:
+    """One that no bundle could have is made fit for the table of scores."""
+    folder = run.rename(run.with_name("é mein Läufchen 2"))
+    assert list(scores(folder, *files)["scores"]) == ["mein-L-ufchen-2-checkpoint-6"]
+
+
 def test_what_goes_with_bundles_alone_is_refused(run: Path, files: tuple[object, ...], tmp_path: Path) -> None:
     assert "has no manifest: tandem export makes a bundle" in fails("evaluate", run, *files, "--record", "x", status=2)
     said = fails("evaluate", tmp_path, *files, "--checkpoint", "c.safetensors", status=2)
