@@ -126,7 +126,8 @@ def _save(path: Path, tensors: dict[str, Tensor], progress: TrainingProgress, re
     except (OSError, SafetensorError) as error:
         with suppress(OSError):
             unfinished.unlink()
-        raise CheckpointError(f"{path} cannot be written: {error}") from error
+        remedy = "make room there, or let it be written to; what was saved before is whole, and --resume goes on from it"
+        raise CheckpointError(f"{path} cannot be written: {error}; {remedy}") from error
 
 
 def random_states() -> dict[str, Tensor]:
