@@ -153,7 +153,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         raise SafetensorError("IoError: No space left on device")
 
     monkeypatch.setattr(checkpoint, "save_file", full_disk)
-    with pytest.raises(CheckpointError, match=r"checkpoint-7.safetensors cannot be written: .*No space left.*; make room there, or"):
+    with pytest.raises(
+        CheckpointError, match=r"checkpoint-7.safetensors cannot be written: .*No space left.*; make room there, or"
+    ):
         save_checkpoint(path, model, optimiser, TrainingProgress(), RECIPE)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -169,7 +171,9 @@ def test_a_checkpoint_has_its_name_only_once_it_is_on_disk(tmp_path: Path, monke
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(CheckpointError, match=r"checkpoint-7.safetensors cannot be written: .*No space left.*; make room there, or"):
+    with pytest.raises(
+        CheckpointError, match=r"checkpoint-7.safetensors cannot be written: .*No space left.*; make room there, or"
+    ):
         save_checkpoint(path, model, optimiser, PROGRESS, RECIPE)
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(os, "fsync", real)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,10 +17,12 @@ from tandem.extras.importing.model import Asked, Labels
 from tandem.extras.importing.sources.registry import PublishedFile, PublishedModel, is_address, read_registry
 from tandem.models.bundle import MANIFEST, Bundle
 from tandem.models.bundle.manifest import read_manifest
+from tandem.models.errors import ConfigError
 from tandem.service.configuration import read_configuration
 
 LICENCE = "MPL-2.0"
 """Of all of Mozilla's models."""
+_PAIR = re.compile(r"\w+(-\w+)+", re.ASCII)
 _BLOCK = 1 << 18
 _MOST = 256 << 20  # bytes of a file whose size the registry does not say; shortlists have up to 10 million
 _REMEDY = "it is not what the registry says, or --max-gb must allow more"
@@ -29,7 +32,10 @@ class Firefox:
     """Brings Mozilla's models; a name is a pair, ``en-de``, or one with an architecture, ``en-de/tiny``."""
 
     def bundle_name(self, name: str) -> str:
-        return name.partition("/")[0]
+        pair = name.partition("/")[0]
+        if not _PAIR.fullmatch(pair):
+            raise ConfigError(f"firefox: takes a pair of languages, such as firefox:en-de, but not {name!r}")
+        return pair
 
     def offers(self, registry: str) -> Sequence[Offer]:
         return [

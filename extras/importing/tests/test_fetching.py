@@ -106,6 +106,10 @@ async def test_names_that_cannot_be_fetched_end_the_start(served: Served, tmp_pa
     with pytest.raises(ConfigError, match="must begin with one of firefox:, hf:, but is 'en-de'"):
         async with running(tmp_path / "bundles", served, "en-de"):
             pass
+    for name in ("xx", "../en-de", "en-"):  # not asked for ever more rarely, until somebody reads the log
+        with pytest.raises(ConfigError, match=f"takes a pair of languages, such as firefox:en-de, but not '{name}'"):
+            async with running(tmp_path / "bundles", served, f"firefox:{name}"):
+                pass
     fetch_bundle("firefox:en-de", tmp_path, FetchOptions(registry=str(served.root)))
     with pytest.raises(ConfigError, match="is a bundle: the setting bundles must name the folder"):
         async with running(tmp_path / "en-de", served, "firefox:en-pt/tiny"):
