@@ -126,9 +126,7 @@ def _save(path: Path, tensors: dict[str, Tensor], progress: TrainingProgress, re
     except (OSError, SafetensorError) as error:
         with suppress(OSError):
             unfinished.unlink()
-        remedy = (
-            "make room there, or let it be written to; what was saved before is whole, and --resume goes on from it"
-        )
+        remedy = "make room there, or let it be written to; what was saved before is whole"
         raise CheckpointError(f"{path} cannot be written: {error}; {remedy}") from error
 
 

@@ -149,7 +149,8 @@ def _with_bundles(
 
 
 def _is_run(path: Path) -> bool:
-    return (path / "checkpoints").is_dir() and not (path / MANIFEST).exists()
+    """Whether it is one, or will be: prepared data without a checkpoint is told to train first."""
+    return any((path / made).is_dir() for made in ("checkpoints", "data")) and not (path / MANIFEST).exists()
 
 
 def _evaluate(

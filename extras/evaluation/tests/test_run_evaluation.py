@@ -66,6 +66,11 @@ def test_a_run_s_folder_may_have_any_name(run: Path, files: tuple[object, ...]) 
     assert list(scores(folder, *files)["scores"]) == ["mein-L-ufchen-2-checkpoint-6"]
 
 
+def test_a_run_that_was_prepared_alone_is_told_to_train(files: tuple[object, ...], tmp_path: Path) -> None:
+    (tmp_path / "new" / "data").mkdir(parents=True)
+    assert "new holds no checkpoint: train first" in fails("evaluate", tmp_path / "new", *files, status=1)
+
+
 def test_what_goes_with_bundles_alone_is_refused(run: Path, files: tuple[object, ...], tmp_path: Path) -> None:
     assert "has no manifest: tandem export makes a bundle" in fails("evaluate", run, *files, "--record", "x", status=2)
     said = fails("evaluate", tmp_path, *files, "--checkpoint", "c.safetensors", status=2)
