@@ -184,14 +184,14 @@ def split_lines(text: str, language: str, shorten: Callable[[str], list[str]]) -
     """The parts of each line, joined the text; ``shorten`` cuts a sentence that is too long, losing nothing of it."""
     lines = text.splitlines(keepends=True)
     numbered = sum(bool(_NUMBERED.match(line.lstrip())) for line in lines) > 1
-    code = _fenced(lines)
+    code = fenced(lines)
     return [
         list(_nonempty(line) if place in code else _line(line, _prefix(line, numbered), language, shorten))
         for place, line in enumerate(lines)
     ]
 
 
-def _fenced(lines: Sequence[str]) -> set[int]:
+def fenced(lines: Sequence[str]) -> set[int]:
     """The numbers of the lines of fenced code, which is no text; a fence that is not closed begins none."""
     code: set[int] = set()
     opened, fence = 0, ""

@@ -487,7 +487,8 @@ def parse_text(plan: Plan, number: int, masker: Masker, tokens: Tokeniser, marku
     reader = markup_reader()
     if markup is None and reader is not None and len(plan.columns) == 1:
         text = plan.columns[0][number]
-        markup = reader.parse_plain(text, [span for span, _ in masker.protector.find(text)])
+        protected = [*(span for span, _ in masker.protector.find(text)), *program_strings().code(text)]
+        markup = reader.parse_plain(text, protected)
     if markup is not None:
         segments = tuple(
             _parse_alone(plan, block.text, masker.mask(block.text, block.kept), tokens, attention=block.has_markup)
@@ -511,7 +512,7 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
     numbers = {piece.start for piece in document.pieces if not piece.translatable and rewritten(piece.text)}
     if masked.hidden or numbers:
         pieces = zip(document.pieces, masked.divide(piece.text for piece in document.pieces), strict=True)
-        parts = [(own, piece.translatable or bool(own.hidden) or piece.start in numbers) for piece, own in pieces]
+        parts = [(own, piece.translatable or _is_filled(own) or piece.start in numbers) for piece, own in pieces]
         document = Document.of([(own.source, translated) for own, translated in parts], language, target)
         sentences = [own for own, translated in parts if translated]
     units = []
@@ -520,6 +521,11 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
         read = _readable(plan, own)
         units.append(Unit.of(plan, tokens, read, (read.source,), own, number=number, attention=attention))
     return SegmentedText(text, document, units, attention)
+
+
+def _is_filled(layout: Masked) -> bool:
+    """Whether layout holds parts that are written; a line of code, which alone has words and its end, comes back."""
+    return bool(layout.hidden) and not (is_translatable(layout.text) and layout.text[-1] in "\r\n")
 
 
 def _is_rewritten(plan: Plan, text: str) -> bool:

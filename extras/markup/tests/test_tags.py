@@ -31,6 +31,12 @@ def block_of(text: str) -> MarkupBlock | None:
         ('<a href="x?a=1&b=2">a & b</a> &lt;', "a & b &lt;"),  # entities are none
         ("<b>das</b> <i>haus", "das <i>haus"),
         ("<b>das <i>haus</b> ist</i>", "das <i>haus ist</i>"),
+        ('[Das](https://a.de/b_(c)) haus [ist **so**](x.md "Titel"), [a](#b)', "Das haus ist so, a"),
+        ("- [x] [das](a.html)\n- [b](b.html)[b]haus[/b]", "- [x] das\n- bhaus"),
+        ("{% trans %}das{% endtrans %} {{#if x}}haus{{/if}} {{< note >}}ist{{< /note >}}", "das haus ist"),
+        ("{%- if a %}das{% else %}haus{% endif -%}, {{#b}} so {{/b}}", "das{% else %}haus, {{#b}} so {{/b}}"),
+        ("''das'' '''haus''', it''s '' so '' ''{0}'' und 5'' ''", "das haus, it''s '' so '' ''{0}'' und 5'' ''"),
+        ("```\na **b** c _d_\n```\n**das** haus", "```\na **b** c _d_\n```\ndas haus"),
         ("<b>eins</b>\r\n  *zwei*\ndrei", "eins\r\n  zwei\ndrei"),
     ],
 )
@@ -52,6 +58,9 @@ def test_pairs_are_markup(text: str, read: str) -> None:
         "snake_case_name und a*b*c, __init__",
         "List<String> und </b>",
         "Der Befehl <code>git status</code> ist gut",
+        "feld[i](x.y), ![bild](a.png), [so](nicht) und [so] (a.b)",
+        "```\n**x**\n```",
+        "{{#a}}so\nja{{/a}}, {% so %}{{name}}",
         "siehe [1] und [a], [b]das haus, [*] und [/b",
     ],
 )

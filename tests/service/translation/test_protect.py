@@ -373,3 +373,10 @@ async def test_any_text_with_any_protection_comes_back(bundles: dict[str, Bundle
         body = (await service.translate(texts, protect=[*KINDS, "regex:Ha", "der"])).json()
     assert body["translatedText"] == texts
     assert all(one["kept"] for text in body["protected"] for one in text)
+
+
+@pytest.mark.anyio
+async def test_what_is_kept_in_fenced_code_leaves_its_lines_as_they_are(service: Served) -> None:
+    text = "Wo ist das?\n```\ndas haus {name}\r\n  rm --force\n{name}\n```\nDas {name}."
+    assert (await service.translate(text)).json()["translatedText"] == text
+    assert [one.replace("⟨ph0⟩", "{name}") for one in service.read_texts] == ["Wo ist das?", "Das {name}."]
