@@ -213,7 +213,9 @@ class BlockBuilder:
         span = trim(text, start, end)
         if node.role is Role.ELEMENT and span.start < span.end:
             children = tuple(self._settled(child, text, whole) for child in node.children)
-            return node._replace(start=span.start, end=span.end, children=children)
+            around = text[span.start - 1 : span.start] == "\xa0", text[span.end : span.end + 1] == "\xa0"
+            within = start < span.start and around[0], span.end < end and around[1]
+            return node._replace(start=span.start, end=span.end, children=children, spaced=within)
         if node.role is Role.KEPT:
             return node._replace(spaced=(before, after))
         point = Node(Role.POINT, _hollow(node), start, start, node.order, spaced=(before, after))
@@ -248,6 +250,7 @@ class _Writing:
         last: Node | None = None  # that one
         for place, node in sorted(placed, key=lambda one: (one[0].start, one[1].order)):
             if place.end > place.start:
+                place = self._with_spaces(node, place, Span(done, span.end))
                 glued = node.divides and done == closed and self.text[done : place.start] == " "  # it was put there
                 between = "" if glued else self._words(done, place.start)
                 if between == " " and last and self.block.text[last.end : node.start] == "\xa0":
@@ -258,11 +261,19 @@ class _Writing:
                 done = closed = place.end
                 last = node
             else:
+                if node.role is Role.ELEMENT:  # whose words are gone
+                    node = node._replace(spaced=(False, False))
                 start = self._after_space(max(place.start, done), span) if node.spaced[0] else max(place.start, done)
                 parts += [self._words(done, start), self._point(node, start)]
                 spaced = node.role is Role.POINT and node.divides  # a space was put there for it
                 done = start + (spaced and self.text[start : start + 1] == " ")
         return "".join([*parts, self._words(done, span.end)])
+
+    def _with_spaces(self, node: Node, place: Span, within: Span) -> Span:
+        """An element's place with the no-break spaces beside it that it has itself, as between an icon and a label."""
+        before, after = self.text[within.start : place.start], self.text[place.end : within.end]
+        start = place.start - node.spaced[0] * (len(before) - len(before.rstrip("\xa0")))
+        return Span(start, place.end + node.spaced[1] * (len(after) - len(after.lstrip("\xa0"))))
 
     def _after_space(self, place: int, span: Span) -> int:
         return place + 1 if place < span.end and self.text[place] == " " else place

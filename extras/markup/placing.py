@@ -44,7 +44,8 @@ class Node(NamedTuple):
         start, end: the characters of the text that it stands for, without white space around them.
         order: nodes in the order of their start tags.
         closing: the end tag of an element around text.
-        spaced: whether white space stands before and after a point.
+        spaced: whether white space stands before and after a point; of an element, whether no-break spaces stand in it
+            before and behind its words.
         divides: whether a point stands between two words without a space: they are read with one.
     """
 

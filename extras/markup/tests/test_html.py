@@ -459,6 +459,21 @@ def test_what_is_wrapped_whole_is_a_text() -> None:
     assert block("<b>Haus</b>").render("house") == "<b>house</b>"
 
 
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<button><i class=x></i>&nbsp;Haus</button>",
+        "<p>das <b>&nbsp;Haus&nbsp;</b></p>",
+        "<p><b>&nbsp;&nbsp;Haus</b> <i>ist</i></p>",
+        "<p>&nbsp;<b>Haus</b></p>",
+    ],
+)
+def test_no_break_spaces_stay_in_their_element(markup: str) -> None:
+    document = HtmlDocument.parse(markup)
+    (found,) = document.blocks
+    assert document.render([found.render(found.text.replace("Haus", "Heim"))]) == markup.replace("Haus", "Heim")
+
+
 def test_no_space_is_put_before_what_stands_first() -> None:
     document = HtmlDocument.parse('<x id="1"/> von <x id="2"/> Dateien', MarkupOptions(xml=True))
     (found,) = document.blocks
