@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from tandem.extras.rewriting.lexicon import WORD
 from tandem.service.text.protect import literals
 
-_WORD = re.compile(WORD)
+# Not beside digits, nor in an abbreviation: "2nd", "p.a.".
+_WORD = re.compile(rf"(?<!\w)(?<!\w\.){WORD}(?!\w|\.\w)")
 _TWO_WORDS = re.compile(rf"{WORD}\W+{WORD}")
 _ACRONYM = 4  # letters that one may have
 _CAPITALS = "[A-ZÀ-ÖØ-ÞŒŸ]"
@@ -56,7 +57,10 @@ def calm(text: str, spelling: Callable[[str], str], emphasised: frozenset[str] =
         return text
     if not (shouted or text.islower()):
         return _LOUD_WORDS.sub(lambda match: _calm_words(match, spelling, emphasised), text)
-    calmed = _WORD.sub(lambda match: spelling(match[0]), text.lower())
+    # "a && !c" has variables; the one letter that English writes large is "I".
+    calmed = _WORD.sub(
+        lambda match: spelling(match[0]) if shouted or len(match[0]) > 1 or match[0] == "i" else match[0], text.lower()
+    )
     first = re.search(r"[^\W\d_]", calmed)
     if shouted and first:
         calmed = calmed[: first.start()] + first[0].upper() + calmed[first.end() :]

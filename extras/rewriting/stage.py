@@ -1,7 +1,8 @@
 """Rewriting: what is done for models that are weak at it, as a text stage.
 
-Sentences in capitals are read as others are. Dates, amounts and how letters begin and end are never read. A lexicon
-answers for words and phrases that stand alone. Where a lexicon is needed, a bundle without one is left alone.
+Sentences in capitals are read as others are, and words for all genders as words. Dates, amounts and how letters begin
+and end are never read. A lexicon answers for words and phrases that stand alone. Where a lexicon is needed, a bundle
+without one is left alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from itertools import chain, pairwise
 
 from tandem.extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 from tandem.extras.rewriting.conventions import find_conventional
+from tandem.extras.rewriting.genders import as_words
 from tandem.extras.rewriting.lexicon import PHRASE, STAGE, Lexicon
+from tandem.extras.rewriting.quotes import as_read_often
 from tandem.models.bundle import Bundle
 from tandem.models.text import as_read, normalise
 from tandem.service.text.glossary import capitalised
@@ -22,7 +25,7 @@ from tandem.service.text.masking import HiddenPlace, Masked
 from tandem.service.translation.stages import LONGEST_KNOWN, Recalled, StagedSentence, Way
 
 _REFUSED = "lexicon"  # the request's field for it
-_PHRASE_ALONE = re.compile(rf"(?P<phrase>{PHRASE}) ?(?P<end>[.!?…]*)")
+_PHRASE_ALONE = re.compile(rf"(?P<phrase>{PHRASE})(?P<space> ?)(?P<end>[.!?…]*)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,11 +45,12 @@ class Rewriting:
         return cls(way, tuple((_lexicon(one), *pair) for one, pair in zip(way.bundles, languages, strict=True)))
 
     def prepare(self, sentence: Masked) -> Masked:
-        """Without capitals that say no more than others, and with everything hidden that is rewritten.
+        """With capitals, quotation marks and words for all genders as others write them, and everything hidden that is
+        rewritten.
 
         Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it be no layout.
         """
-        calmed = self._calmed(sentence)
+        calmed = self._calmed(replace(sentence, text=as_words(as_read_often(sentence.text), self.way.source)))
         return calmed.hide(self._conventional(calmed))
 
     def known(self, sentence: StagedSentence) -> Recalled | None:
@@ -103,8 +107,10 @@ def look_up(lexicons: Sequence[tuple[Lexicon, str, str]], sentence: str) -> Reca
         found = [*dict.fromkeys(chain.from_iterable(ranked))]
     if not found:
         return None
-    space = " " if lexicons[-1][2] == "fr" and match["end"][:1] in ("!", "?") else ""
     lexicon, source, target = lexicons[0]
+    space = "" if source == "fr" else match["space"]  # where French has one, others have none
+    if lexicons[-1][2] == "fr" and match["end"][:1] in ("!", "?"):
+        space = " "
     if phrase[0].isupper():  # what stands alone is a label
         found = [capitalised(one) for one in found]
     itself = all(one.casefold() == phrase.casefold() for one in lexicon.translations(source, target, phrase))

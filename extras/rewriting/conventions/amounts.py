@@ -67,7 +67,8 @@ class _Signs:
         group, decimal: the signs between thousands and before decimals.
         symbol: how a sum is written, with "¤" for the currency and "#" for the number.
         large: matches a sum of millions, with the groups of ``number`` and ``scale0`` to ``scale2``.
-        number: matches a number; groups ``left``, ``whole``, ``decimals``, ``right``, ``name`` and ``unit``.
+        number: matches a number; groups ``left``, ``whole``, ``decimals`` or ``none`` (the dash of "5,–"), ``right``,
+            ``name`` and ``unit``. Thousands may be apart as in Switzerland, with a decimal point: "1'250.50".
     """
 
     group: str
@@ -129,7 +130,7 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
         if not _is_amount(match, source):
             continue
         written = writing.written(match)
-        span = number = Span(match.start("whole"), match.end("decimals" if match["decimals"] else "whole"))
+        span = number = Span(match.start("whole"), max(map(match.end, ("whole", "decimals", "none"))))
         if match["name"] and target in _NAMES:
             span = Span(number.start, match.end())
             name = _NAMES[target][_CURRENCIES.index(match["name"][0].casefold())]
@@ -140,8 +141,10 @@ def _found(text: str, source: str, target: str) -> Iterator[HiddenPlace]:
         elif currency := match["left"] or match["right"]:
             span = Span(*match.span())
             written = writing.symbol.replace("¤", currency).replace("#", written)
+        elif match["none"]:
+            written = text[span.start : span.end]
         part = text[span.start : span.end]
-        if span != number or re.sub(_SPACES, " ", written) != re.sub(_SPACES, " ", part):
+        if span != number or match["none"] or re.sub(_SPACES, " ", written) != re.sub(_SPACES, " ", part):
             yield rewritten(text, span, written)
 
 
@@ -155,11 +158,11 @@ def _is_amount(match: re.Match[str], source: str) -> bool:
         return False
     if not (match["left"] or match["right"]) and match.string.startswith("/", match.end()):  # "$12/month" alone
         return False
-    if decimals and source == "en":  # or else it may be a version
+    if decimals and source == "en" and whole.isdigit():  # or else it may be a version
         return bool(symbol or match["name"] or _UNIT.match(match.string, match.end("decimals")))
     if decimals and len(decimals) == 3 and source != "fr" and whole != "0":  # thousands as English has them?
         return False
-    return bool(decimals or symbol or match["name"] or not whole.isdigit())
+    return bool(decimals or symbol or match["name"] or match["none"] or not whole.isdigit())
 
 
 def _unit_written(unit: str, target: str) -> str:
@@ -177,8 +180,8 @@ def _signs(language: str) -> _Signs:
     sign = _SPACES if group.isspace() else re.escape(group)
     names = "|".join(name.removesuffix("s") + "s?" for name in _NAMES.get(language, ())) or "(?!)"
     digits = (
-        rf"{_LEFT}(?:(?P<left>[{_SYMBOLS}]){_SPACES}?)?(?P<whole>\d{{1,3}}(?:{sign}\d{{3}})+|\d+)"
-        rf"(?:{re.escape(decimal)}(?P<decimals>\d+))?"
+        rf"{_LEFT}(?:(?P<left>[{_SYMBOLS}]){_SPACES}?)?(?P<whole>\d{{1,3}}(?:(?:{sign}\d{{3}})+|(?:['’]\d{{3}})+)|\d+)"
+        rf"(?:(?:{re.escape(decimal)}|(?<=['’]\d{{3}})\.)(?P<decimals>\d+)|[.,](?P<none>[-–—]{{1,2}}))?"
     )
     scale = "|".join(f"(?P<scale{number}>{words})" for number, words in enumerate(_SCALES.get(language, ["(?!)"] * 3)))
     large = re.compile(

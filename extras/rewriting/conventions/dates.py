@@ -24,11 +24,13 @@ from tandem.service.text.spans import Span
 _ANY_YEAR, _ANY_DAY = 2000, 1  # of dates without one; that year has every day
 _DAY = r"(?<![\w.,:/-])(?P<day>3[01]|[12]\d|0?[1-9])"
 _YEAR = r"(?P<year>[12]\d{3})(?![.,:]?\d)"
-_HOUR, _MINUTE = r"(?<![\w.,:/-])(?P<hour>2[0-3]|1\d|0?\d)", r"(?P<minute>[0-5]\d)"
+_HOUR, _MINUTE = r"(?P<hour>2[0-3]|1\d|0?\d)", r"(?P<minute>[0-5]\d)"
+_ALONE = r"(?<![\w.,:/-])"
 _TIMES = {
-    "de": rf"{_HOUR}(?:[.:]{_MINUTE})? ?(?P<rest>Uhr)(?![\w-])",
-    "en": rf"{_HOUR}(?:[.:]{_MINUTE})? ?(?P<rest>(?i:[ap]m|[ap]\.m(?:\.(?=[ ,]))?|o['’]clock))(?![\w-])",
-    "fr": rf"{_HOUR} ?(?P<rest>h(?:eures?)?)(?: ?{_MINUTE})?(?![\w-]| (?:de|par)\b)",
+    "de": rf"{_ALONE}{_HOUR}(?:[.:]{_MINUTE})? ?(?P<rest>Uhr)(?![\w-])",
+    "en": rf"(?:{_ALONE}|(?<=m-)|(?<=m\.-)){_HOUR}(?:[.:]{_MINUTE})? ?"
+    r"(?P<rest>(?i:[ap]m|[ap]\.m(?:\.(?=[ ,;:)/–-]))?|o['’]clock))(?!\w|-(?!\d))",
+    "fr": rf"{_ALONE}{_HOUR} ?(?P<rest>h(?:eures?)?)(?: ?{_MINUTE})?(?![\w-]| (?:de|par)\b)",
 }
 # What stands before days, months and times, the same in each language. French hours may be a duration ("après 3
 # heures"), but behind these.

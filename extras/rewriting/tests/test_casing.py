@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tandem.extras.rewriting.casing import EMPHASISED, calm, has_loud_label, is_shouted, shout, shout_label
 from tandem.extras.rewriting.lexicon import Lexicon
 
-WORDS = ("Haus", "weg", "Weg", "USB", "ist", "nicht", "NICHT", "keine")
+WORDS = ("Haus", "weg", "Weg", "USB", "ist", "nicht", "NICHT", "keine", "U", "I")
 LEXICON = Lexicon({("de", "en"): dict.fromkeys(WORDS, ("word",))})
 
 
@@ -28,6 +28,8 @@ def spelling(word: str) -> str:
         ("Das HAUS ist WEG", False, "Das HAUS ist WEG"),
         ("12 34!", False, "12 34!"),
         ("家 家", False, "家 家"),
+        ("die 2haus und haus, p.haus. u haus", False, "die 2haus und Haus, p.haus. u Haus"),
+        ("das u ist i", False, "das u ist I"),
         ("", False, ""),
     ],
 )

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tandem.extras.rewriting.lexicon import Lexicon
+from tandem.extras.rewriting.stage import look_up
 from tandem.extras.rewriting.tests.support import with_lexicon
 from tandem.service.app import create_app
 from tandem.service.settings import Settings
@@ -223,3 +224,10 @@ async def test_a_label_keeps_its_capital(client: httpx.AsyncClient) -> None:
     assert reply.json()["translatedText"] == ["Dog", "dog", "Goodbye!", "HI", "London"]
     reply = await client.post("/translate", json={"q": ["Dog", "dog"], "source": "en", "target": "fr"})
     assert reply.json()["translatedText"] == ["Dog", "dog"]
+
+
+@pytest.mark.parametrize(("source", "target", "written"), [("de", "en", "!!! NOTE !!!"), ("fr", "en", "!!! NOTE!!!")])
+def test_the_space_before_marks_stays_where_it_is_not_french(source: str, target: str, written: str) -> None:
+    lexicon = Lexicon({(source, target): {"achtung": ("note",)}})
+    found = look_up([(lexicon, source, target)], "ACHTUNG !!!")
+    assert found is not None and f"!!! {found.translations[0]}" == written

@@ -25,6 +25,11 @@ THIN, HARD = "\u202f", "\u00a0"  # spaces that break no line
         ("en-de", "Python 3.8, 1.2.3, version 2.5 mentions 3.5 kmh", []),  # versions, perhaps
         ("de-en", "1,000 Leute, [0,1], +1.206, 3.5.2024, 12:30, B2,5, 2024, 000 Dollar", []),
         ("de-en", "192.168.x.y, 3,5-mal, $3,000, %1$.2f", [("3,5", "3.5")]),
+        ("de-en", "CHF 1'250.50 und 1’500, 12'34, 6'2\"", [("1'250.50", "1,250.50"), ("1’500", "1,500")]),
+        ("en-fr", "1'000'000 people, CHF 12'500.00", [
+            ("1'000'000", f"1{THIN}000{THIN}000"), ("12'500.00", f"12{THIN}500,00")]),
+        ("en-de", "1,250.50 and 3.8", [("1,250.50", "1.250,50")]),  # no version has thousands
+        ("de-en", "Preis: 5,– oder CHF 12.-, vom 3.-5. und 5,-10", [("5,–", "5,–"), ("12.-", "12.-")]),
         ("de-es", "10.000", []),  # is written alike
         ("de-ja", "1.250,5", []),
     ],
@@ -38,6 +43,7 @@ def test_numbers(direction: str, text: str, wanted: list[tuple[str, str]]) -> No
     [
         ("de-en", "5.000 € oder 20€, 3 Euro, 1 Euro", [
             ("5.000 €", "€5,000"), ("20€", "€20"), ("3 Euro", "3 euros"), ("1 Euro", "1 euro")]),
+        ("de-en", "5,- Euro, 19,– €, 29,-- €", [("5,- Euro", "5 euros"), ("19,– €", "€19"), ("29,-- €", "€29")]),
         ("en-de", "$20,000+, $1.50 or 1 dollar", [
             ("$20,000", f"20.000{HARD}$"), ("$1.50", f"1,50{HARD}$"), ("1 dollar", "1 Dollar")]),
         ("en-de", "25 euros or $5", [("25 euros", "25 Euro"), ("$5", f"5{HARD}$")]),

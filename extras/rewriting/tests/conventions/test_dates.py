@@ -47,6 +47,8 @@ def test_dates(direction: str, text: str, wanted: list[tuple[str, str]]) -> None
             ("um 3 Uhr", "at 3 o'clock"), ("3:15 Uhr", "3:15"), ("12 Uhr", "12 o'clock"), ("00:10 Uhr", "12:10 am")]),
         ("de-fr", "bis 1 Uhr, gegen 15:30 Uhr", [
             ("bis 1 Uhr", "jusqu'à 1 heure"), ("gegen 15:30 Uhr", "vers 15 h 30")]),
+        ("en-de", "9 a.m.-5 p.m., 9am-5pm; (3 p.m.) 10 am-ish, 5-6 pm", [
+            ("9 a.m.", "9 Uhr"), ("5 p.m.", "17 Uhr"), ("9am", "9 Uhr"), ("5pm", "17 Uhr"), ("3 p.m.", "15 Uhr")]),
         ("en-de", "At 3 p.m. we eat, until 12am or 3:05 PM", [
             ("At 3 p.m.", "um 15 Uhr"), ("until 12am", "bis 0 Uhr"), ("3:05 PM", "15:05 Uhr")]),
         ("en-fr", "at 12 o’clock. At 3 p.m.", [("at 12 o’clock", "à 12 heures"), ("At 3 p.m", "à 15 heures")]),
