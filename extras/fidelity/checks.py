@@ -57,6 +57,12 @@ _SINGLE = re.compile(r"(?<![\w'‘’‚])(?P<begin>['‘‚])(?=\w)|(?<=[\w.,!?
 _RANGE = re.compile(r"(?<!\w)(\d{1,9})–(\d{1,9})(?!\w)")
 _DOTTED = re.compile(r"(?<![\w.])(?:[^\W\d_]{1,2}\.){2,}")
 _POINTED = re.compile(r"(?<![\w.,:])\d{1,3}(?:,\d{3})*\.\d{1,2}(?![\d,:]|\.\d)")
+_CURRENCIES = "€$£¥"
+_APART = frozenset(f"{_CURRENCIES}+=×÷±≈≠≤≥→←⇒")  # no language writes these closer to words than another
+_INNER_SPACES = (
+    (re.compile(r"(?<=[(\[])[ ]+(?=\w)"), re.compile(r"[(\[]\s")),
+    (re.compile(r"(?<=\w)[ ]+(?=[)\]])"), re.compile(r"\s[)\]]")),
+)
 _OF_CODE = frozenset("$\\@#/<")
 _JOINING = re.compile(r"(?<=\w )(?:&amp;|[&+=×→])(?= \w)")
 _ALNUM = re.compile(r"[^\W_]")
@@ -172,6 +178,21 @@ def spelt_like(written: str, source: str, language: str = "") -> str:
     for wanted, way in ways:
         if written.count(wanted) < source.count(wanted):
             written = re.sub(way, wanted, written, count=1)
+    return _spaced_like(written, source)
+
+
+def _spaced_like(written: str, source: str) -> str:
+    """A translation with no spaces within brackets that its source lacks, and with those around signs that it has."""
+    for way, space in _INNER_SPACES:
+        if way.search(written) and not space.search(source):
+            written = way.sub("", written)
+    for sign in _APART.intersection(written):
+        own = re.escape(sign)
+        word = r"[^\W\d_]" if sign in _CURRENCIES else r"[^\W_]"
+        if not re.search(rf"\S{own}", source):
+            written = re.sub(rf"(?<={word})(?={own})", " ", written)
+        if not re.search(rf"{own}\S", source):
+            written = re.sub(rf"(?<={own})(?={word})", " ", written)
     return written
 
 

@@ -179,6 +179,20 @@ def test_numbers_and_abbreviations_keep_their_marks(source: str, written: str, w
 @pytest.mark.parametrize(
     ("source", "written", "wanted"),
     [
+        ("Preise (in €)", "prices (in€)", "prices (in €)"),
+        ("Na + Cl → NaCl", "Na+ Cl→NaCl", "Na + Cl → NaCl"),
+        ("5 € und 3 % (leer)", "5€ and 3% ( empty )", "5€ and 3% (empty)"),
+        ("A+B und C + D ( so)", "A+B and C+ D ( so)", "A+B and C+ D ( so)"),
+        ("[ ] so", "[ ] so ( x)", "[ ] so ( x)"),
+    ],
+)
+def test_signs_and_brackets_have_the_spaces_of_the_source(source: str, written: str, wanted: str) -> None:
+    assert spelt_like(written, source) == wanted
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "wanted"),
+    [
         ("Zeile zwei", "row two", "Row two"),
         ("„Zeile zwei“", "“row two”", "“Row two”"),
         ("zeile zwei", "row two", "row two"),
