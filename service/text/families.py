@@ -29,7 +29,7 @@ _PRINTF = r"""%(?:\d{1,2}\$|\([\w.]{1,100}\)|<\w{1,100}>)?[-+\#0]*(?:\d{1,4}|\*)
 _INNER = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,400}+\}){0,1000}+"
 
 PLACEHOLDERS: Mapping[str, CopiedForm] = {
-    "ICU message": CopiedForm(rf"\{{\s*[\w.]{{1,100}}\s*,\s*(?:plural|select|selectordinal)\s*,{_INNER}\}}"),
+    "ICU message": CopiedForm(rf"\{{\s*[\w.]{{1,100}}\s*,\s*(?:plural|select|selectordinal|choice)\s*,{_INNER}\}}"),
     "quoted braces": CopiedForm(r"''\{\w{1,100}\}''|(?<!')'(?:\{+|\}+)'(?!')"),
     "double braces": CopiedForm(r"\{\{[^{}\n]{0,200}\}\}", read_first=True),
     "braces": CopiedForm(r"[$%\#]?\{[^{}\n]{0,200}\}", read_first=True),
@@ -67,6 +67,7 @@ PLACEHOLDERS: Mapping[str, CopiedForm] = {
     "number signs": CopiedForm(r"(?<![\w\#])(?P<number_sign>\#{1,3})\w{1,100}(?P=number_sign)(?![\w\#])"),
     "tildes": CopiedForm(r"(?<![\w~])~\w{1,100}~(?![\w~])"),
     "emoji": CopiedForm(r"(?<![\w:]):(?:[a-z][\w+-]{0,60}|[+-]1|100|1234):(?![\w:])"),
+    "emoticon": CopiedForm(r"(?<=\S[ ])[:;=]['’]?-?(?:[()]{1,3}|[DPpOo/])(?=[\s.,!?]|\Z)"),
     "colon": CopiedForm(r"(?<![\w:]):[a-z]\w{1,60}+(?![\w:])"),
     "sign before a name": CopiedForm(r"(?<!\S)[!?][a-z]\w{1,60}+(?!\w|[!?])"),
     "escape": CopiedForm(
@@ -116,6 +117,7 @@ COPIED: Mapping[str, CopiedForm] = {
           | [^\W\d_][^\W_]*+(?:_++[^\W_]++)++(?:\.\w++)*+
           | (?=[A-Z]\w{0,100}?[a-z][A-Z])\w++(?:\.\w++)++
           | [^\W\d_]\w++(?:\.[a-z]\w++)++(?:\.\w++)*+
+          | (?:[a-z]\.){2,9}+[A-Z]\w*?[a-z][A-Z]\w*+
           | [A-Za-z_]\w*+(?:(?:->|::)[A-Za-z_]\w*+)++(?:\(\))?
           | (?!Ph\.)[^\W\d_]{2}[\w-]*+\.[chdmr](?=[\s,;:!?)]|\.?\Z)
         )(?![\w@/\\-]|\.\w)"""
@@ -136,7 +138,7 @@ COPIED: Mapping[str, CopiedForm] = {
     "path": CopiedForm(
         r"""(?<![\w@./\\:<~-])
         (?: (?:~|\.{1,2})?(?:/[\w.+@%~-]*\w)++/?+
-          | (?:[A-Za-z]:|\\(?=\\))\\(?:[^\s\\/:*?"<>|]++\\)*+[^\s\\/:*?"<>|]*\w\\?+
+          | (?:[A-Za-z]:|\\(?=\\))\\(?:[^\s\\/:*?"<>|]++(?:[ ][^\s\\/:*?"<>|]++){0,3}+\\)*+[^\s\\/:*?"<>|]*\w\\?+
           | (?<!\S)--?(?:[A-Za-z]|(?<=--)[a-z][\w-]*\w)(?:=[^\s,;]*\w)?
         )(?![\w@/\\-])"""
     ),
@@ -207,7 +209,7 @@ NUMBERS: Mapping[str, CopiedForm] = {
 _LIKELY = re.compile(
     r"[a-z][A-Z]|0[xX]|[^\W_][._]\w|[^\W\d_]\d|\w-\d|\d[.:-]\d|\d[a-fA-F]|\d{6}|\d{4} \d{4}|\d['′’]|\(\)|\(\d|://|[{%<@\#`~_]|[/\\:]\w"
     r"|\w=[\"'\w]|\w\([\"']|->\w|::|O['’]|\d{3} \d{3}|\\\S|\$[\w(]|'[{}]"
-    r"|&[\w&]|[!?](?:[a-z]|\[)|:[+-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
+    r"|&[\w&]|[!?](?:[a-z]|\[)|[:;=][+'’()DPpOo/-]|\[\[|\*\||\+\d|0\d |(?<!\S)--?[A-Za-z]"
 )
 
 

@@ -25,7 +25,7 @@ _LOOKED_AT = 40  # characters at the end of a piece; more holds no abbreviation,
 _INITIAL = re.compile(r"\W*[^\W\d_]\.\s*")
 _LAST_WORD = re.compile(r"(?<![\w.-])([\w.-]+\.)\s*\Z")
 _NAME, _INSIDE = re.compile(r"\w\.\Z"), re.compile(r"[A-Za-z0-9_-]")
-_CLOSING = re.compile(r"[)\]}»”’]+(?:\s+|\Z)")
+_CLOSING = re.compile(r"[)\]}»”’‹‘]+(?:\s+|\Z)")
 
 # What the library's lists lack and what stands before something else: never a sentence's end.
 _NEVER_LAST = {

@@ -8,7 +8,7 @@ from tandem.service.text.families import COPIED, NUMBERS, PLACEHOLDERS, find_fam
 from tandem.service.text.protect import always_kept
 
 FOUND = {
-    "ICU message": "Sie haben ‹{count, plural, =0 {keine} one {# Nachricht von {name}} other {#}}›.",
+    "ICU message": "‹{count, plural, =0 {keine} one {# Nachricht von {name}} other {#}}› ‹{0, choice, 0#a|1<{0}}›.",
     "quoted braces": "Datei ‹''{0}''› fehlt, nimm ‹'{'›haus‹'}'›.",
     "double braces": "‹{{name}}› und ‹{{ preis | currency }}› und ‹{{x|y}}›",
     "braces": "‹{name}› ‹%{x}› ‹${y}› ‹#{z}› ‹{0}›",
@@ -29,6 +29,7 @@ FOUND = {
     "number signs": "‹#name#› ‹###T01###› und ‹##X##›, Nr. #5",
     "tildes": "‹~name~› ist ~5",
     "emoji": "Danke! ‹:tada:› ‹:+1:› ‹:100:› um 10:30:45",
+    "emoticon": "so ‹:)› nein ‹;-)›, gut ‹:D› weh ‹:'(›. (so ‹:))› um 5:3 (a:) so: (b) x =5 z:D",
     "colon": "‹:name› war um 10:30 hier: so",
     "sign before a name": "Hallo ‹!name›, nimm ‹?param›. Was?so ¿que? !Nein !wie!",
     "escape": r"Zeile eins\nZeile zwei ‹\n› drei ‹\t› ‹\"›so‹\"› ‹\u00e4› \textbf",
@@ -45,10 +46,10 @@ FOUND = {
     "name with an apostrophe": "‹O'Reilly›'s und ‹O’Brien›, um 5 o'clock, l'Oréal, d'Or",
     "hashtag": "‹#Wochenende› ‹#a-b›, ‹#5› C#",
     "address in angle brackets": "Max ‹<info@example.org>› 5 < 6",
-    "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹main.c› ‹Body()› ‹a->b› ‹std::sort()› z.B. so",
+    "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹o.a.NetClient› ‹main.c› ‹Body()› ‹a->b› ‹a::b()› z.B.",
     "file name": "‹Bericht_2026-01.pdf›, „‹my-photo.final.JPG›“, ‹a+b.tar.gz›: E-Mail.So x.pdfs -.pdf",
     "name with digits": "‹utf8mb4› ‹F7› ‹1.2.3› 3D 1.234.567 Einwohner ‹1.234.567.8›",
-    "path": "‹/etc/fonts› ‹--force› und/oder",
+    "path": r"‹/etc/fonts› ‹--force› und/oder ‹C:\Users\Max Muster\a b.c\d.txt› und ‹C:\so› oder ‹D:\neu›, in \\",
     "date": "Frist: ‹2024-05-03 14:30›, ‹2048-09-18T21:11:00Z›, ‹2024-05-03T10:00:00+02:00›, ‹1999-12-31›. 1234-56-78",
     "day and month": "vom ‹1.2.› bis ‹30.12.› offen, am ‹3.5.› um 8 Uhr, ‹4.5.›–‹6.5.›, Nr. 3.5. Neu 1.13. so 3.5 m",
     "time with seconds": "‹21:11:00› und 14:30",
