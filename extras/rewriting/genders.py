@@ -11,10 +11,10 @@ import re
 # Of a noun: "Kolleg*innen", "Freund:in", "Schüler/-innen", "Student*innenwerk". Of what stands before one: "jede*r".
 _GERMAN = re.compile(
     r"(?<![\w*:/])(?:(?P<noun>(?:[A-ZÄÖÜ][a-zäöüß]+-)*[A-ZÄÖÜ][a-zäöüß]{2,})(?:[*:·]|/-?)"
-    r"(?=(?:in|innen[a-zäöüß]*)(?![\w*:/]))"
-    r"|(?P<loud>[A-ZÄÖÜ]{3,})(?:[*:·]|/-?)(?=IN(?:NEN)?(?![\w*:/]))"
-    r"|(?P<before>(?i:[kmds]?eine?|ihre?|unsere?|jede|diese|welche|liebe|geehrte|neue|alle))[*:·]"
-    r"(?=(?:e[mnrs]?|[mnrs])(?![\w*:/])))"
+    r"(?=(?:in|innen[a-zäöüß]*)(?![\w*]|[:/]\w))"
+    r"|(?P<loud>[A-ZÄÖÜ]{3,})(?:[*:·]|/-?)(?=IN(?:NEN)?(?![\w*]|[:/]\w))"
+    r"|(?P<before>(?i:[kmds]?eine?|ihre?|unsere?|jede|diese|welche|liebe|geehrte|neue|alle))[*:·/]"
+    r"(?=(?:e[mnrs]?|[mnrs])(?![\w*]|[:/]\w)))"
 )
 _FRENCH = re.compile(
     r"(?<![\w·])(?P<word>[^\W\d_]{2,})·(?:e|[nltfsv]e|lle|nne|euse|ère|t?rice|sse)(?P<plural>·?s)?(?![\w·])"

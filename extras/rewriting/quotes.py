@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import re
 
-_QUOTED = re.compile(r"(?<!\w)(?:‹(?=[^‹›]{1,200}›)|›(?=[^‹›]{1,200}‹))([^\s‹›](?:[^‹›]*[^\s‹›])?)[‹›](?!\w)")
+_INSIDE = r"([^\s‹›](?:[^‹›]{0,200}[^\s‹›])?)"
+_QUOTED = re.compile(rf"(?<!\w)(?:‹{_INSIDE}›|›{_INSIDE}‹)(?!\w)")
+_QUOTED_IN_FRENCH = re.compile(rf"(?<!\w)‹[ \u00a0\u202f]?{_INSIDE}[ \u00a0\u202f]?›(?!\w)")
 
 
-def as_read_often(text: str) -> str:
+def as_read_often(text: str, language: str) -> str:
     """A sentence with apostrophes around what single guillemets enclose; others stay, such as those between links."""
-    return _QUOTED.sub(r"'\1'", text) if "‹" in text and "›" in text else text
+    if "‹" not in text or "›" not in text:
+        return text
+    return (_QUOTED_IN_FRENCH if language == "fr" else _QUOTED).sub(_between_apostrophes, text)
+
+
+def _between_apostrophes(match: re.Match[str]) -> str:
+    return f"'{match[match.lastindex or 0]}'"

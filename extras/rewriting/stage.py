@@ -50,7 +50,9 @@ class Rewriting:
 
         Only once it is cut out of its text: as marks, abbreviations would end it, and emoji around it be no layout.
         """
-        calmed = self._calmed(replace(sentence, text=as_words(as_read_often(sentence.text), self.way.source)))
+        calmed = self._calmed(
+            replace(sentence, text=as_words(as_read_often(sentence.text, self.way.source), self.way.source))
+        )
         return calmed.hide(self._conventional(calmed))
 
     def known(self, sentence: StagedSentence) -> Recalled | None:

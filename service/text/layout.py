@@ -40,14 +40,18 @@ _FENCE = re.compile(r"[ ]{0,3}(`{3,}(?=[^`\r\n]*[\r\n]*\Z)|~{3,}(?=[ ]*\w))")  #
 # Between the cells of a table, the steps of a path, a heading and its page; not between what is compared. Breaks of
 # lines may be spelt.
 _BORDERS = (
-    r"(?:(?<![ \u00a0])[ \u00a0]++)?\t\s*+|[ \u00a0]{{3,}}"
+    r"(?:(?<![ \u00a0])[ \u00a0]++)?\t\s*+|{1}[ \u00a0]{{2,}}"
     r"|(?<!\s)\s++(?:(?:[|·→•{0}]\s++)++|(?:\[[ xX]\]|\([ ]{{1,5}}\)|[☐☑☒□])\s++(?=\w))"
     r"|(?<=[^\d\s])\s++>\s++(?=[^\d\s])|(?<!\s)\s++[|{0}]\s*+\Z"
     r"|(?<=[^\W\d_][^\W\d_])\|(?=[^\W\d_]{{2}})"
     r"|(?:(?<![ \u00a0])[ \u00a0]++)?(?:\.{{5,}}+|…{{2,}}+|(?:[ \u00a0]\.){{4,}}+)[ \u00a0]*+"
     r"|(?:(?<!\s)\s++)?(?:<[Bb][Rr]\s*+/?>\s*+)++|(?<=[\w.,:;!?)])(?:\\[nr])+(?=[\W\d_A-ZÀ-Þ]|\Z)"
 )
-_BORDER, _BORDER_OF_QUOTES = (re.compile(_BORDERS.format(signs)) for signs in ("»›«‹", ""))
+_BORDER = {  # by whether guillemets are quotation marks, and whether there are columns: two spaces part them, too
+    (quotes, columns): re.compile(_BORDERS.format("" if quotes else "»›«‹", spaces))
+    for quotes in (False, True)
+    for columns, spaces in ((False, "[ \u00a0]"), (True, r"(?<![(\[ \u00a0])"))
+}
 # What a sentence quotes or puts in brackets: signs in it are part of it.
 _QUOTED = re.compile(
     r"""(?<!\w)(?:„(?=\S)[^„“”]{1,200}(?<=\S)[“”]|“(?=\S)[^“”]{1,200}(?<=\S)”|"(?=\S)[^"]{1,200}(?<=\S)"
@@ -219,7 +223,7 @@ def _line(line: str, prefix: int, language: str, shorten: Callable[[str], list[s
     yield from _nonempty(line[:done])
     rest = line[done:last]
     quotes = ("«" in rest and "»" in rest) or ("‹" in rest and "›" in rest)
-    borders = list((_BORDER_OF_QUOTES if quotes else _BORDER).finditer(line, done, last))
+    borders = list(_BORDER[quotes, "   " in rest.strip()].finditer(line, done, last))
     quoted = [match.span() for match in _QUOTED.finditer(line, done, last)] if borders else []
     starts = [start for start, _ in quoted]
     for border in borders:

@@ -48,6 +48,8 @@ _BEFORE_SMALL = {language: frozenset(words.split()) for language, words in _SOME
 
 # "Mon. to Fri.": what goes on in small letters after one of four letters at most, with a capital or without a vowel.
 _SHORT = re.compile(r"(?:[^\W\d_a-z][^\W\d_]{1,3}|[bcdfghj-np-tv-xz]{1,4})\.")
+# "5 p.m. EST", "7 a.m. Tuesday".
+_OF_HOURS = re.compile(r"[A-Z]{1,3}T\b|UTC\b|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b")
 # "am 24.12. Heiligabend": a day and a month.
 _DAY_AND_MONTH = re.compile(r"(?<![\w.])\d{1,2}\.\d{1,2}\.\s+\Z")
 # "am 1. Mai", "das 19. Jahrhundert"; but "Er kam am 5. Sie ging."
@@ -137,6 +139,8 @@ def _belongs(before: str, piece: str, language: str) -> bool:
         return True
     small = piece.lstrip()[:1].islower() or piece.lstrip()[:1].isdigit()
     if word in _ALWAYS.get(language, ()) or (small and word in _BEFORE_SMALL.get(language, ())):
+        return True
+    if word in ("a.m.", "p.m.") and _OF_HOURS.match(piece):
         return True
     ordinal = language == "de" and (_ORDINAL.search(end) or _DAY_AND_MONTH.search(end))
     return bool(ordinal) and not _BEGINNING.match(piece)

@@ -509,7 +509,8 @@ def _parse_alone(plan: Plan, text: str, masked: Masked, tokens: Tokeniser, *, at
     document = Document.parse(masked.text, language, target, plan.model.limit, measure, plan.context.splitting)
     sentences = [Masked(piece.text) for piece in document.sentences]
     rewritten = cache(partial(_is_rewritten, plan))
-    numbers = {piece.start for piece in document.pieces if not piece.translatable and rewritten(piece.text)}
+    layout = [piece for piece in document.pieces if not piece.translatable and piece.text[-1] not in "\r\n"]
+    numbers = {piece.start for piece in layout if rewritten(piece.text)}
     if masked.hidden or numbers:
         pieces = zip(document.pieces, masked.divide(piece.text for piece in document.pieces), strict=True)
         parts = [(own, piece.translatable or _is_filled(own) or piece.start in numbers) for piece, own in pieces]

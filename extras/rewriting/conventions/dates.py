@@ -29,7 +29,7 @@ _ALONE = r"(?<![\w.,:/-])"
 _TIMES = {
     "de": rf"{_ALONE}{_HOUR}(?:[.:]{_MINUTE})? ?(?P<rest>Uhr)(?![\w-])",
     "en": rf"(?:{_ALONE}|(?<=m-)|(?<=m\.-)){_HOUR}(?:[.:]{_MINUTE})? ?"
-    r"(?P<rest>(?i:[ap]m|[ap]\.m(?:\.(?=[ ,;:)/–-]))?|o['’]clock))(?!\w|-(?!\d))",
+    r"(?P<rest>(?i:[ap]m|[ap]\.m(?:\.(?=[ ,;:!?)–-]))?|o['’]clock))(?!\w|-(?!\d)|\.?/)",
     "fr": rf"{_ALONE}{_HOUR} ?(?P<rest>h(?:eures?)?)(?: ?{_MINUTE})?(?![\w-]| (?:de|par)\b)",
 }
 # What stands before days, months and times, the same in each language. French hours may be a duration ("après 3
@@ -50,7 +50,7 @@ _BEFORE_TIMES = {
     "fr": ("à", "vers", "jusqu'à", "à partir de"),
 }
 _RANGE = re.compile(
-    r"(?<![\d.,:/])\d{1,2}(?:[.:]\d\d)?\.?"
+    r"(?<![\d.,:/])\d{1,2}(?:[.:]\d\d| ?h(?: ?\d\d)?| heures?)?\.?"
     r"(?: ?[-–] ?| (?:bis|und|oder|to|and|or|until|till|à|au|et|ou) (?:zum |um |at |the |à |le )?)\Z"
 )
 _RANGE_LENGTH = 24  # characters
@@ -206,7 +206,7 @@ def dates_of(language: str) -> Dates | None:
     months = {name.rstrip("."): number for number, name in (*short, *wide)}
     weekdays = {name: number for number, name in locale.days["format"]["wide"].items()}
     name = rf"(?:{_any_of(months)})"
-    month = rf"\b(?P<month>{name})\b(?:\.(?= \S))?"
+    month = rf"\b(?P<month>{name})\b(?:\.(?= \S|[,;:)]))?"
     in_year = f"{habits.of}{_YEAR}"
     before = _before(_BEFORE_DAYS, language) + rf"(?:\b(?P<weekday>{_any_of(weekdays)}),? (?:de[mn] )?)?"
     days = [f"{before}{_DAY}{habits.ordinal}{habits.of}{month}(?:{in_year})?"]

@@ -18,6 +18,8 @@ from tandem.extras.rewriting.conventions.dates import find_dates
         ("vom 3. bis 5. Mai", ("de", "en"), 0),
         ("von 14 Uhr bis 16 Uhr", ("de", "en"), 2),
         ("um 16 Uhr", ("de", "en"), 1),
+        ("de 10h à 12h et de 14 h 30 à 18 heures", ("fr", "en"), 0),
+        ("il vient à 12h", ("fr", "en"), 1),
         ("Open from 2 to 4 pm.", ("en", "de"), 0),
         ("Open from 2 pm to 4 pm.", ("en", "de"), 2),
         ("Meet between 1 and 3 pm.", ("en", "fr"), 0),

@@ -49,7 +49,7 @@ FOUND = {
     "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹o.a.NetClient› ‹main.c› ‹Body()› ‹a->b› ‹a::b()› z.B.",
     "file name": "‹Bericht_2026-01.pdf›, „‹my-photo.final.JPG›“, ‹a+b.tar.gz›: E-Mail.So x.pdfs -.pdf",
     "name with digits": "‹utf8mb4› ‹F7› ‹1.2.3› 3D 1.234.567 Einwohner ‹1.234.567.8›",
-    "path": r"‹/etc/fonts› ‹--force› und/oder ‹C:\Users\Max Muster\a b.c\d.txt› und ‹C:\so› oder ‹D:\neu›, in \\",
+    "path": r"‹/etc/fonts› ‹--force› ‹C:\Max Muster\a b.c\d.txt›, ‹C:\so› oder ‹D:\My Files\› und ‹D:\neu›, in \\",
     "date": "Frist: ‹2024-05-03 14:30›, ‹2048-09-18T21:11:00Z›, ‹2024-05-03T10:00:00+02:00›, ‹1999-12-31›. 1234-56-78",
     "day and month": "vom ‹1.2.› bis ‹30.12.› offen, am ‹3.5.› um 8 Uhr, ‹4.5.›–‹6.5.›, Nr. 3.5. Neu 1.13. so 3.5 m",
     "time with seconds": "‹21:11:00› und 14:30",

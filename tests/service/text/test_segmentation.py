@@ -37,6 +37,7 @@ def test_no_sentence_ends_with_an_abbreviation_of_what_follows(language: str, wo
         ("de", "Er kam am 5. Sie ging am 6. Dann war Ruhe.", 3),
         ("de", "Sie wohnt in Nr. 5. Er auch.", 2),
         ("de", "menschen halten abstand. vermeiden augenkontakt.  gehen weiter.", 3),
+        ("en", "It ends at 5 p.m. GMT. Come at 7 a.m. Tuesday. It is 8 a.m. The sun is up.", 4),
         ("de", "Er rief: ‚Halt!‘ Dann ging er. Sie rief: ›Halt!‹ Dann ging sie.", 4),
         ("de", "Der Laden hat alle Preise erhöht. hier", 2),
         ("de", "Ich trinke lieber Kaffee als Tee. so", 2),

@@ -377,6 +377,6 @@ async def test_any_text_with_any_protection_comes_back(bundles: dict[str, Bundle
 
 @pytest.mark.anyio
 async def test_what_is_kept_in_fenced_code_leaves_its_lines_as_they_are(service: Served) -> None:
-    text = "Wo ist das?\n```\ndas haus {name}\r\n  rm --force\n{name}\n```\nDas {name}."
+    text = "Wo ist das?\n```\ndas haus {name}\r\n  rm --force\nkostet 5.000 €\n1.234,5 €\n{name}\n```\nDas {name}."
     assert (await service.translate(text)).json()["translatedText"] == text
     assert [one.replace("⟨ph0⟩", "{name}") for one in service.read_texts] == ["Wo ist das?", "Das {name}."]

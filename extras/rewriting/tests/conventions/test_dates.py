@@ -17,6 +17,8 @@ from tandem.extras.rewriting.tests.conventions.found import found
     [
         ("de-en", "Gültig ab 17. Dezember 2025.", [("17. Dezember 2025", "December 17, 2025")]),
         ("de-en", "Am 3.Mai kommt er", [("Am 3.Mai", "on May 3")]),
+        ("de-en", "am 5. Feb., am 6. Feb. so (7. Feb.)", [
+            ("am 5. Feb.", "on February 5"), ("am 6. Feb.", "on February 6"), ("7. Feb.", "February 7")]),
         ("de-fr", "nach dem 1. Januar 2024, am 1. Jan. nicht", [
             ("nach dem 1. Januar 2024", "après le 1er janvier 2024"), ("am 1. Jan.", "le 1er janvier")]),
         ("de-en", "am Freitag, den 3. Mai, im Mai 2025", [
@@ -47,8 +49,9 @@ def test_dates(direction: str, text: str, wanted: list[tuple[str, str]]) -> None
             ("um 3 Uhr", "at 3 o'clock"), ("3:15 Uhr", "3:15"), ("12 Uhr", "12 o'clock"), ("00:10 Uhr", "12:10 am")]),
         ("de-fr", "bis 1 Uhr, gegen 15:30 Uhr", [
             ("bis 1 Uhr", "jusqu'à 1 heure"), ("gegen 15:30 Uhr", "vers 15 h 30")]),
-        ("en-de", "9 a.m.-5 p.m., 9am-5pm; (3 p.m.) 10 am-ish, 5-6 pm", [
-            ("9 a.m.", "9 Uhr"), ("5 p.m.", "17 Uhr"), ("9am", "9 Uhr"), ("5pm", "17 Uhr"), ("3 p.m.", "15 Uhr")]),
+        ("en-de", "9 a.m.-5 p.m., 9am-5pm; (3 p.m.) 10 am-ish, 5-6 pm, 7 a.m./p.m., 8 p.m.!", [
+            ("9 a.m.", "9 Uhr"), ("5 p.m.", "17 Uhr"), ("9am", "9 Uhr"), ("5pm", "17 Uhr"), ("3 p.m.", "15 Uhr"),
+            ("8 p.m.", "20 Uhr")]),
         ("en-de", "At 3 p.m. we eat, until 12am or 3:05 PM", [
             ("At 3 p.m.", "um 15 Uhr"), ("until 12am", "bis 0 Uhr"), ("3:05 PM", "15:05 Uhr")]),
         ("en-fr", "at 12 o’clock. At 3 p.m.", [("at 12 o’clock", "à 12 heures"), ("At 3 p.m", "à 15 heures")]),
