@@ -17,7 +17,7 @@ _LONGEST = 80  # characters of a label
 _SHORTEST = 4  # letters of a word with a mark within it
 # At a word's beginning, or within one; other signs than & only at its beginning, for names have them inside.
 _MARKED = re.compile(r"(?<![\w&_~])(?:(?P<first>[^\W\d_]*+)&(?P<last>[^\W_]\w*+)|[_~](?P<word>[^\W\d_]\w*+))(?![&_~])")
-_WITHIN = re.compile(r"(?<!\w)([^\W\d_]+)_([^\W\d_]+)(?!\w)")
+_WITHIN = re.compile(r"(?<!\w)([^\W\d_]+)_(?!innen\b)([^\W\d_]+)(?!\w)")
 _ENDED = re.compile(r"(?<!\.)[.!?]\Z")  # as no label is
 _SIGNS = "&_~"
 # Two words that are written as one, of which nobody can tell that they are no label: the commonest.

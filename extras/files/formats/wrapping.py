@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tandem.service.text.layout import is_translatable
+from tandem.service.text.layout import fenced, is_translatable
 
 _NARROWEST, _WIDEST = 60, 100  # characters of the longest line
 _ENOUGH = 3  # lines of a block that says by itself how wide its text is
@@ -110,8 +110,11 @@ class Paragraph:
 
 
 def paragraphs_of(characters: str) -> Iterator[Paragraph]:
-    """A file's paragraphs; joined, they are the file. What is not evidently broken to fit is a line each."""
-    lines = [FileLine.of(line) for line in characters.splitlines(keepends=True)]
+    """A file's paragraphs; joined, they are the file. What is not evidently broken to fit is a line each, and fenced
+    code has no text."""
+    whole = characters.splitlines(keepends=True)
+    code = fenced(whole)
+    lines = [FileLine(line, "", "") if place in code else FileLine.of(line) for place, line in enumerate(whole)]
     blocks = list(_blocks(lines))
     width = _width(blocks)
     for block in blocks:

@@ -109,3 +109,9 @@ def test_words_that_were_cut_are_whole() -> None:
     (paragraph,) = paragraphs_of(text)
     assert "der Teilnehmer ab" in paragraph.text and "Haupt- und Neben" in paragraph.text
     assert "als E-Mail und" in paragraph.text
+
+
+def test_fenced_code_has_no_text() -> None:
+    characters = "Nimm dies:\r\n```\r\n  haus bauen  \r\n```\r\nFertig.\n```\nohne Ende"
+    assert texts_of(characters) == ["Nimm dies:", "Fertig.", "```", "ohne Ende"]
+    assert "".join(paragraph.raw for paragraph in paragraphs_of(characters)) == characters

@@ -35,7 +35,10 @@ def block_of(text: str) -> MarkupBlock | None:
         ("- [x] [das](a.html)\n- [b](b.html)[b]haus[/b]", "- [x] das\n- bhaus"),
         ("{% trans %}das{% endtrans %} {{#if x}}haus{{/if}} {{< note >}}ist{{< /note >}}", "das haus ist"),
         ("{%- if a %}das{% else %}haus{% endif -%}, {{#b}} so {{/b}}", "das{% else %}haus, {{#b}} so {{/b}}"),
-        ("''das'' '''haus''', it''s '' so '' ''{0}'' und 5'' ''", "das haus, it''s '' so '' ''{0}'' und 5'' ''"),
+        (
+            "''das'' '''haus''', '''''ist''''', it''s '' so '' ''{0}'' und 5'' ''",
+            "das haus, ist, it''s '' so '' ''{0}'' und 5'' ''",
+        ),
         ("```\na **b** c _d_\n```\n**das** haus", "```\na **b** c _d_\n```\ndas haus"),
         ("<b>eins</b>\r\n  *zwei*\ndrei", "eins\r\n  zwei\ndrei"),
     ],

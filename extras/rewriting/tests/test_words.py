@@ -19,7 +19,11 @@ from tests.service.support import Served
             "Die Schülerinnen, Lehrerinnen und IT-Expertinnen",
         ),
         ("de", "Jede*r neue:r Mitarbeiter:in, ein/e Ärzt*in: so", "Jeder neuer Mitarbeiterin, eine Ärztin: so"),
-        ("de", "ein Student*innenwerk FÜR BÜRGER*INNEN", "ein Studentinnenwerk FÜR BÜRGERINNEN"),
+        (
+            "de",
+            "ein Student*innenwerk FÜR BÜRGER*INNEN und Gäst_innen",
+            "ein Studentinnenwerk FÜR BÜRGERINNEN und Gästinnen",
+        ),
         ("de", "**Haus**innen, Haus*in*, auf/in, Raum: in, a*b*c", "**Haus**innen, Haus*in*, auf/in, Raum: in, a*b*c"),
         ("fr", "Les étudiant·e·s, citoyen·nes et chers·ères", "Les étudiants, citoyens et chers"),
         ("fr", "utilisateur·rice, nombreux·ses, tou·te·s, a·b", "utilisateur, nombreux, tous, a·b"),

@@ -8,7 +8,7 @@ from tandem.service.text.families import COPIED, NUMBERS, PLACEHOLDERS, find_fam
 from tandem.service.text.protect import always_kept
 
 FOUND = {
-    "ICU message": "‹{count, plural, =0 {keine} one {# Nachricht von {name}} other {#}}› ‹{0, choice, 0#a|1<{0}}›.",
+    "ICU message": "Sie haben ‹{count, plural, =0 {keine} one {# Nachricht von {name}} other {#}}›.",
     "quoted braces": "Datei ‹''{0}''› fehlt, nimm ‹'{'›haus‹'}'›.",
     "double braces": "‹{{name}}› und ‹{{ preis | currency }}› und ‹{{x|y}}›",
     "braces": "‹{name}› ‹%{x}› ‹${y}› ‹#{z}› ‹{0}›",
@@ -46,10 +46,10 @@ FOUND = {
     "name with an apostrophe": "‹O'Reilly›'s und ‹O’Brien›, um 5 o'clock, l'Oréal, d'Or",
     "hashtag": "‹#Wochenende› ‹#a-b›, ‹#5› C#",
     "address in angle brackets": "Max ‹<info@example.org>› 5 < 6",
-    "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹o.a.NetClient› ‹main.c› ‹Body()› ‹a->b› ‹a::b()› z.B.",
+    "identifier": "‹max_filesize› ‹countryCode› ‹app.config› ‹main.c› ‹Body()› ‹a->b› ‹std::sort()› z.B. so",
     "file name": "‹Bericht_2026-01.pdf›, „‹my-photo.final.JPG›“, ‹a+b.tar.gz›: E-Mail.So x.pdfs -.pdf",
     "name with digits": "‹utf8mb4› ‹F7› ‹1.2.3› 3D 1.234.567 Einwohner ‹1.234.567.8›",
-    "path": r"‹/etc/fonts› ‹--force› ‹C:\Max Muster\a b.c\d.txt›, ‹C:\so› oder ‹D:\My Files\› und ‹D:\neu›, in \\",
+    "path": "‹/etc/fonts› ‹--force› und/oder",
     "date": "Frist: ‹2024-05-03 14:30›, ‹2048-09-18T21:11:00Z›, ‹2024-05-03T10:00:00+02:00›, ‹1999-12-31›. 1234-56-78",
     "day and month": "vom ‹1.2.› bis ‹30.12.› offen, am ‹3.5.› um 8 Uhr, ‹4.5.›–‹6.5.›, Nr. 3.5. Neu 1.13. so 3.5 m",
     "time with seconds": "‹21:11:00› und 14:30",
@@ -100,3 +100,19 @@ def test_a_quoted_name_of_a_file_may_have_spaces() -> None:
     text = 'Ist "mein Bild (1).png" da, »Bericht neu.pdf«, « le rapport.pdf », "so" oder „das Haus“? x.txt" und "y'
     kept = [hidden.source for _, hidden in always_kept(text, names=True)]
     assert kept == ["mein Bild (1).png", "Bericht neu.pdf", "le rapport.pdf", "x.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("‹{0, choice, 0#keine|1<{0}}› Dateien", ["ICU message"]),
+        ("‹o.a.k.c.NetworkClient› z.B.So d.h.Sie", ["identifier"]),
+        ("Gäst_innen ‹Log_in› ‹max_innen›", ["identifier"]),
+        (r"‹C:\Max Muster\a b.c\d.txt›, ‹D:\My Files\› und ‹C:\so› oder ‹D:\neu›, in \\", ["path"]),
+    ],
+)
+def test_more_of_some_families(text: str, parts: list[str]) -> None:
+    marked = text.replace("‹", "").replace("›", "")
+    for span, _ in reversed([*find_families(marked, {name: TABLES[name][name] for name in parts})]):
+        marked = f"{marked[: span.start]}‹{marked[span.start : span.end]}›{marked[span.end :]}"
+    assert marked == text
