@@ -10,7 +10,7 @@ import re
 
 # Of a noun: "Kolleg*innen", "Freund:in", "Schüler/-innen", "Student*innenwerk". Of what stands before one: "jede*r".
 _GERMAN = re.compile(
-    r"(?<![\w*:/])(?:(?P<noun>(?:[A-ZÄÖÜ][a-zäöüß]+-)*[A-ZÄÖÜ][a-zäöüß]{2,})(?:[*:·_]|/-?)"
+    r"(?<![\w*:/])(?:(?P<noun>[A-ZÄÖÜ][a-zäöüß]{2,})(?:[*:·_]|/-?)"
     r"(?=(?:in|innen[a-zäöüß]*)(?![\w*]|[:/]\w))"
     r"|(?P<loud>[A-ZÄÖÜ]{3,})(?:[*:·]|/-?)(?=IN(?:NEN)?(?![\w*]|[:/]\w))"
     r"|(?P<before>(?i:[kmds]?eine?|ihre?|unsere?|jede|diese|welche|liebe|geehrte|neue|alle))[*:·/]"
