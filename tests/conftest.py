@@ -51,6 +51,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which writes the groups into the tests' names
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep together what shares an expensive fixture, and skip what needs a GPU where there is none."""
     for item in items if config.pluginmanager.has_plugin("xdist") else ():

@@ -481,7 +481,8 @@ def test_one_runtime_on_every_platform(lock: str, sys_platform: str, platform_ma
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="all tests run in one process")
 def test_tests_of_one_group_stay_in_one_process(request: pytest.FixtureRequest) -> None:
     """With a pytest that pytest-xdist does not fit they silently do not, and what is dear is made in each process."""
-    assert request.node.nodeid.endswith("@repository")
+    marked = [(item, item.get_closest_marker("xdist_group")) for item in request.session.items]
+    assert not [item.nodeid for item, group in marked if group and not item.nodeid.endswith(f"@{group.args[0]}")]
 
 
 # --- documents ------------------------------------------------------------------------------------------------------
