@@ -55,7 +55,8 @@ def anyio_backend() -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep together what shares an expensive fixture, and skip what needs a GPU where there is none."""
     for item in items if config.pluginmanager.has_plugin("xdist") else ():
-        group = _group(item) if isinstance(item, pytest.Function) else ""
+        own = item.get_closest_marker("xdist_group")  # pytest-xdist would take both for another group
+        group = _group(item) if isinstance(item, pytest.Function) and not own else ""
         if group:
             item.add_marker(pytest.mark.xdist_group(group))
     _skip_gpu(items)
